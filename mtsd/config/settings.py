@@ -286,6 +286,14 @@ class StatusSettings:
     listen: kinds.ListenAddress = ""
     """TCP address that serves /metrics, /healthz and /readyz; "": none."""
 
+    exporter_names: bool = False
+    """Let /metrics also say what mysqld_exporter says of a server's own replica, under its names
+    and with the source's host: mysql_slave_status_…"""
+
+    tables: bool = False
+    """Write the state to two tables of the position schema every 5 seconds, not to the target's
+    binary log: replication_applier_status_by_worker, and heartbeat as pt-heartbeat has it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class LogSettings:

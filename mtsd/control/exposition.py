@@ -7,32 +7,45 @@ from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
     HistogramMetricFamily,
+    UnknownMetricFamily,
 )
 from prometheus_client.core import Metric as Family
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 
+from mtsd.control.exporter_names import COLUMNS, LABELS, PREFIX, labels_of
 from mtsd.control.metrics import METRICS, Metric
 from mtsd.control.status import AgesStatus, Status
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
 
-def metrics_text(status: Status) -> str:
-    """Return the metrics of a status, and those of this process."""
+def metrics_text(status: Status, *, exporter_names: bool = False) -> str:
+    """Return the metrics of a status, and those of this process.
+
+    `exporter_names`: also under the names of mysqld_exporter.
+    """
     registry = CollectorRegistry()
-    registry.register(_OfStatus(status))
+    registry.register(_OfStatus(status, exporter_names=exporter_names))
     ProcessCollector(registry=registry)
     return generate_latest(registry).decode()
 
 
 class _OfStatus(Collector):
-    def __init__(self, status: Status) -> None:
+    def __init__(self, status: Status, *, exporter_names: bool) -> None:
         self._status = status
+        self._exporter_names = exporter_names
 
     def collect(self) -> Iterator[Family]:
         for metric in METRICS:
             yield _family(metric, self._status)
+        for column in COLUMNS if self._exporter_names else ():
+            value = column.value(self._status)
+            if value is not None:
+                says = f"{column.name} of SHOW SLAVE STATUS, as mtsd has it."
+                family = UnknownMetricFamily(f"{PREFIX}{column.name}", says, labels=LABELS)
+                family.add_metric(labels_of(self._status), value)
+                yield family
 
 
 def _family(metric: Metric, status: Status) -> Family:

@@ -1,6 +1,7 @@
 """`GET /metrics`, `/healthz` and `/readyz`: what monitoring asks, and all that TCP answers.
 
-What they say fits anybody who can connect: no address, no text of an error.
+What they say fits anybody who can connect: no text of an error, and no address unless it is asked
+for with the names of mysqld_exporter.
 """
 
 from collections.abc import Callable
@@ -24,11 +25,13 @@ def not_ready(status: Status) -> str:
     return "" if connections.target.connected else "not connected to the target"
 
 
-def probes(provider: Callable[[], Status]) -> tuple[Route, ...]:
-    """Return the routes; none of them changes anything."""
+def probes(provider: Callable[[], Status], *, exporter_names: bool = False) -> tuple[Route, ...]:
+    """Return the routes; none of them changes anything. `exporter_names`: see `metrics_text`."""
 
     async def metrics(_: Request) -> Answer:
-        return Answer(metrics_text(provider()), content_type=CONTENT_TYPE)
+        return Answer(
+            metrics_text(provider(), exporter_names=exporter_names), content_type=CONTENT_TYPE
+        )
 
     async def healthz(_: Request) -> Answer:
         # Whoever is asked answers: that the event loop runs is all there is to know.

@@ -222,6 +222,9 @@ class SourceLogStatus:
     retention_left_seconds: float | None = None
     """Until the source may purge, by its age, what is not applied yet; None also if it never does.
     A source does not purge what is being read from it: it does once the connection is lost."""
+    server_id: int | None = None
+    server_uuid: str = ""
+    """Those of the source, "" on a MariaDB."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from mtsd.daemon.logging import set_up_logging
 from mtsd.daemon.notify import Notifier
 from mtsd.daemon.reload_checks import check_distribution, check_tls_files
 from mtsd.daemon.status import NO_PAST, Known, stated
+from mtsd.daemon.status_tables import StatusWriter
 from mtsd.daemon.summary import Summary
 from mtsd.daemon.watchdog import Watchdog
 from mtsd.model.build import COMPILED
@@ -120,7 +121,9 @@ class Daemon:
         )
         async with AsyncExitStack() as running:
             try:
-                servers = answering(self._settings.status, routes, probes(self.status))
+                asked = self._settings.status
+                seen = probes(self.status, exporter_names=asked.exporter_names)
+                servers = answering(asked, routes, seen)
                 await running.enter_async_context(servers)
             except (OSError, NeedsPersonError) as error:
                 log.error("cannot open the status socket", error=str(error))  # noqa: TRY400
@@ -135,12 +138,17 @@ class Daemon:
             asyncio.create_task(self._tell()),
             asyncio.create_task(self._feed_watchdog()),
         ]
+        writer = StatusWriter(self._settings, self.status) if self._settings.status.tables else None
+        if writer is not None:
+            background.append(asyncio.create_task(writer.run()))
         try:
             return await self._live()
         finally:
             self._notifier.stopping()
             for task in background:
                 task.cancel()
+            if writer is not None:
+                await writer.end(background[-1])
 
     def status(self) -> Status:
         """Return the status as the status socket reports it."""

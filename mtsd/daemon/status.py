@@ -266,6 +266,8 @@ def _of_run(
                 statistics.source_log.files, statistics.executed, statistics.received
             ),
             retention_left_seconds=needs_of(statistics).left(now),
+            server_id=statistics.source_log.server_id,
+            server_uuid=statistics.source_log.server_uuid,
         ),
         in_doubt_groups=statistics.in_doubt,
     )

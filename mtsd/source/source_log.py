@@ -5,7 +5,7 @@ A dump says neither: its end is known once it has been read, and what is purged 
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from mtsd.model.errors import MtsdError
@@ -22,7 +22,7 @@ _PATIENCE_S: Final = 10.0
 _DAY_S: Final = 86_400.0
 _VARIABLES: Final = (
     b"SHOW GLOBAL VARIABLES WHERE Variable_name IN ('binlog_expire_logs_seconds',"
-    b" 'binlog_expire_logs_auto_purge', 'expire_logs_days')"
+    b" 'binlog_expire_logs_auto_purge', 'expire_logs_days', 'server_id', 'server_uuid')"
 )
 
 
@@ -39,10 +39,15 @@ def retention_of(variables: Mapping[str, str]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class SourceLog:
-    """What a source says of its log; `files` oldest first, empty if they may not be listed."""
+    """What a source says of its log; `files` oldest first, empty if they may not be listed.
+
+    `server_id` is None until it has been asked; `server_uuid` is "" on a MariaDB.
+    """
 
     files: tuple[BinlogFile, ...] = ()
     retention_s: float | None = None
+    server_id: int | None = None
+    server_uuid: str = ""
 
 
 NOT_ASKED: Final = SourceLog()
@@ -87,10 +92,10 @@ class SourceLogWatch:
             try:
                 async with asyncio.timeout(_PATIENCE_S):
                     self.found = await self._ask()
-            except (MtsdError, OSError, ValueError):
+            except (MtsdError, OSError, ValueError, KeyError):
                 # The dump says what is wrong with the source; a user without the privilege to list
                 # the files is told so by `mtsd check`.
-                self.found = SourceLog(retention_s=self.found.retention_s)
+                self.found = replace(self.found, files=())
             await asyncio.sleep(LOOK_PERIOD_S)
 
     async def _ask(self) -> SourceLog:
@@ -98,11 +103,15 @@ class SourceLogWatch:
         try:
             await make_neutral(connection)
             rows = await connection.query(_VARIABLES)
-            retention = retention_of({str(row[0]): str(row[1]) for row in rows})
-            self.found = SourceLog(self.found.files, retention)
+            variables = {str(row[0]): str(row[1]) for row in rows}
+            self.found = SourceLog(
+                self.found.files,
+                retention_of(variables),
+                int(variables["server_id"]),
+                variables.get("server_uuid", ""),
+            )
             rows = await connection.query(b"SHOW BINARY LOGS")
         finally:
             connection.close()
-        return SourceLog(
-            tuple(BinlogFile(str(row[0]), int(str(row[1]))) for row in rows), retention
-        )
+        files = tuple(BinlogFile(str(row[0]), int(str(row[1]))) for row in rows)
+        return replace(self.found, files=files)

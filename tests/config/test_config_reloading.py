@@ -21,7 +21,7 @@ NEEDS_RESTART = {
     "replica.channel", "replica.parallel_workers", "replica.parallel_type", "replica.consistency",
     "replica.exec_mode", "replica.newer_row_column", "replica.ddl", "replica.statements",
     "replica.split_transactions", "replica.on_error",
-    "status.socket", "status.listen",
+    "status.socket", "status.listen", "status.exporter_names", "status.tables",
     *(key for key in FIELDS if key.startswith("filter.")),
 }  # fmt: skip
 

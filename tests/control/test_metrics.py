@@ -49,7 +49,7 @@ STATUS = Status(
     ),
     databases=(DatabaseStatus("shop", 5, 90.5, 60), DatabaseStatus("blog", 0, 0.0, 40)),
     ages=AgesStatus((0.1, 1.0), (60, 30, 10), 75.0),
-    source_log=SourceLogStatus(WHEN, 4096, 3600.0),
+    source_log=SourceLogStatus(WHEN, 4096, 3600.0, 7, "u"),
     in_doubt_groups=0,
     delay=60,
     last_stop=LastStopStatus(WHEN, False, SECRET, 1062, 8),
@@ -110,6 +110,25 @@ def test_nobody_who_scrapes_reads_rows_or_addresses() -> None:
     text = metrics_text(STATUS)
     assert "example.org" not in text
     assert "10.1.2." not in text
+
+
+def test_under_the_names_that_alert_rules_have_already() -> None:
+    plain = {name for name, _ in samples_of(metrics_text(STATUS))}
+    text = metrics_text(replace(STATUS, last_stop=None), exporter_names=True)
+    labels = frozenset({
+        ("master_host", "10.1.2.3"), ("master_uuid", "u"), ("channel_name", "c1"),
+        ("connection_name", "c1"),
+    })  # fmt: skip
+    found = {
+        name.removeprefix("mysql_slave_status_"): value
+        for (name, its), value in samples_of(text).items()
+        if name not in plain and its == labels
+    }
+    assert found == {
+        "slave_io_running": 1, "slave_sql_running": 1, "seconds_behind_master": 90.5,
+        "sql_delay": 60, "read_master_log_pos": 0, "exec_master_log_pos": 0,
+        "master_server_id": 7, "last_io_errno": 0, "last_sql_errno": 1205, "last_errno": 1205,
+    }  # fmt: skip
 
 
 def test_each_metric_has_a_name_as_they_have_and_says_what_it_is() -> None:

@@ -2,6 +2,7 @@
 
 import http.client
 import os
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -14,7 +15,7 @@ from mtsd.control.status import NOT_SAID, ConnectionStatus, LastStopStatus, Plac
 from mtsd.control.stop_file import StopFile
 from mtsd.model.outcome.exit_status import ExitStatus
 from tests.replica.daemon_process import DaemonProcess
-from tests.servers.mysqld import GTIDS, _lock_of_a_free_port
+from tests.servers.mysqld import GTIDS, Server, _lock_of_a_free_port
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
@@ -76,6 +77,15 @@ def _connection(status: Status, name: str) -> ConnectionStatus:
     return {"source": status.connections.source, "target": status.connections.target}[name]
 
 
+def _rows_when(server: Server, query: str, first: tuple[object, ...]) -> list[tuple[object, ...]]:
+    """Return the rows of a query as soon as the first is that one."""
+    deadline = time.monotonic() + 60
+    while (rows := server.sql(query))[:1] != [first]:
+        assert time.monotonic() < deadline, rows
+        time.sleep(0.1)
+    return rows
+
+
 def _is_tried(name: str) -> Callable[[Status], bool]:
     return lambda status: _connection(status, name).attempts >= 3
 
@@ -86,7 +96,7 @@ def test_a_replica_is_told_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixtur
             pair.source,
             pair.target,
             tmp_path,
-            {"status.listen": scrape.address, "log.summary_period": 1},
+            {"status.listen": scrape.address, "log.summary_period": 1, "status.tables": True},
         )
         pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (i INT PRIMARY KEY)")
         with daemon:
@@ -141,11 +151,24 @@ def test_a_replica_is_told_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixtur
             assert asked.heard > told.status.daemon.started
             summary = daemon.wait_for_record("summary")
             assert (summary["level"], summary["applied"]) == ("info", 2)
+            on_target = "SELECT worker_id, service_state, state, last_error_number FROM mtsd."
+            on_target += "replication_applier_status_by_worker ORDER BY worker_id"
+            rows = _rows_when(pair.target, on_target, (0, "ON", "running", 0))
+            assert [number for number, *_ in rows] == [0, 1, 2, 3, 4]
+            ((server_id, behind, file),) = pair.target.sql(
+                "SELECT server_id, TIMESTAMPDIFF(SECOND, ts, UTC_TIMESTAMP(6)),"
+                " relay_master_log_file FROM mtsd.heartbeat"
+            )
+            assert pair.source.sql("SELECT @@server_id") == [(server_id,)]
+            assert (0 <= behind < 60, file) == (True, pair.source.binlog_end()[0])
+            logged = pair.target.sql("SHOW BINLOG EVENTS")
+            assert not [row for row in logged if "status_by_worker" in str(row[5])]
             events = [record["event"] for record in daemon.records()]
             # One for each reason, however many attempts there were.
             assert 1 <= events.count("source not connected") <= 3
             assert 1 <= events.count("replication interrupted") <= 3
             assert daemon.stop() == 0
+            assert pair.target.sql(on_target)[0] == (0, "OFF", "stopped", 0)
         told = Asked(daemon, capsys)
         assert (told.exit, told.status.state) == (ExitStatus.NOT_RUNNING, "stopped")
         assert told.last_stop.graceful
@@ -180,6 +203,7 @@ def test_a_replica_is_told_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixtur
         stays = Asked(daemon, capsys)
         assert stays.exit == ExitStatus.NEEDS_PERSON
         assert stays.status.stopped_at is not None
+        _rows_when(pair.target, on_target, (0, "OFF", "failed", 1062))
         # It is in nobody's way.
         assert main(["skip", "--config", str(daemon.config)]) == 0
         assert daemon.stop() == ExitStatus.NEEDS_PERSON

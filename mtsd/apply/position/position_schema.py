@@ -21,6 +21,8 @@ TABLES = (
     IDENTITY, LAST_STOP, LOCK_TOKEN,
 )  # fmt: skip
 """All of them; a start adds those that an older mtsd has not created."""
+STATUS_TABLES = "replication_applier_status_by_worker", "heartbeat"
+"""Beside them, if they are asked for: they say how it goes, and no start reads them."""
 _PROVING_NOTHING = {
     "slave_relay_log_info", RULES_TABLE, DESPITE_EXECUTED, IDENTITY, LAST_STOP, LOCK_TOKEN,
 }  # fmt: skip

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from mtsd.apply.position.position_schema import TABLES
+from mtsd.apply.position.position_schema import STATUS_TABLES, TABLES
 from mtsd.config import Settings
 from mtsd.model.server import Flavour
 from mtsd.operations.check.catalogue import Kind
@@ -115,7 +115,7 @@ def _position_schema(schema: str, facts: SourceFacts) -> Iterator[Line]:
     tables = facts.position_schema
     if tables is None:
         return
-    others = [name for name in tables if name not in TABLES]
+    others = [name for name in tables if name not in {*TABLES, *STATUS_TABLES}]
     if others or not tables:
         found = listed(others) if others else "no visible tables"
         yield Kind.POSITION_SCHEMA_ON_SOURCE.line(schema=schema, tables=found)
