@@ -2,7 +2,7 @@
 
 import pytest
 
-from mtsd.cli.main import COMMANDS
+from mtsd.cli.main import COMMANDS, main
 from tests.fix_commands import imported_by
 
 
@@ -23,5 +23,26 @@ def test_a_command_imports_no_other_and_only_one_the_daemon(command: str) -> Non
     assert ("mtsd.daemon.life" in modules) == (command == "run")
 
 
-def test_help_names_all_commands() -> None:
-    assert commands(imported_by("--help")) == set(COMMANDS)
+def test_help_names_all_commands_and_imports_none(capsys: pytest.CaptureFixture[str]) -> None:
+    modules = imported_by("--help")
+    assert commands(modules) == set()
+    assert "pydantic" not in modules
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    told = capsys.readouterr().out
+    assert all(purpose in " ".join(told.split()) for purpose in COMMANDS.values())
+
+
+@pytest.mark.parametrize("words", [["--", "status", "--help"], ["status", "--help"]])
+def test_a_command_may_follow_the_end_of_options(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(words)
+    assert "usage: mtsd status" in capsys.readouterr().out
+
+
+def test_another_word_is_no_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["statsu"])
+    assert "invalid choice: 'statsu'" in capsys.readouterr().err

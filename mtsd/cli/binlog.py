@@ -58,7 +58,6 @@ def register(subparsers: Subparsers) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
         "binlog",
-        help="list the groups, events or rows of binary log files",
         description="List the groups of binary log files: for each its end position, number"
         " (counted from the beginning of the first file), kind, commit time on the source (UTC),"
         " size in bytes, last_committed, sequence_number, GTID and databases. With --rows, every"

@@ -26,7 +26,6 @@ def register(subparsers: Subparsers) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
         "check",
-        help="everything that could fail later, now",
         description="Check both servers for everything that could fail later. Nothing is"
         " changed on either; a daemon may be running.",
         epilog=_EXAMPLE,

@@ -26,7 +26,6 @@ def register(subparsers: Subparsers) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
         "distribute",
-        help="bind, pin and weigh databases, or freeze a worker, while the daemon is running",
         description="Change how a running daemon distributes databases over its workers.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -5,20 +5,35 @@ import gc
 import os
 import select
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 from mtsd import __version__
 from mtsd.model.build import COMPILED
 from mtsd.model.outcome.exit_status import ExitStatus
 
-COMMANDS: Final = (
-    "run", "check", "status", "top", "position", "distribute", "resolve", "skip", "binlog", "plan",
-    "config",
-)  # fmt: skip
-"""Each is the module of its name in this package, with a function `register`."""
+if TYPE_CHECKING:
+    from mtsd.cli.arguments import Subparsers
+
+COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "run": "replicate, in the foreground",
+        "check": "everything that could fail later, now",
+        "status": "show the state of the replica",
+        "top": "watch the replica live: lag, throughput, workers, databases, waits",
+        "position": "show or change the position on the target",
+        "distribute": "bind, pin and weigh databases, or freeze a worker, of a running daemon",
+        "resolve": "settle an in-doubt group",
+        "skip": "skip the group that stopped the replica",
+        "binlog": "list the groups, events or rows of binary log files",
+        "plan": "predict which policy, workers, batches and binds would serve a load",
+        "config": "show the configuration",
+    }
+)
+"""What each is for. It is the module of its name in this package, with a function `register`."""
 
 _EXAMPLE = """\
 example:
@@ -47,18 +62,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     version = f"mtsd {__version__}{' (compiled)' if COMPILED else ''}"
     parser.add_argument("--version", action="version", version=version)
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    words = sys.argv[1:] if arguments is None else arguments
-    # Importing the other commands and collecting garbage took a third of a command's start.
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        for command in _needed(words):
-            import_module(f"mtsd.cli.{command}").register(subparsers)
-    finally:
-        if collects:
-            # What the modules hold lives until the end: there is no garbage in it to look for.
-            gc.freeze()
-            gc.enable()
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["--"]:
+        del words[0]
+    if words and words[0] in COMMANDS:
+        _register(words[0], subparsers)
+    else:
+        # Nothing of this is run: it is listed, or the word that is none of them is refused.
+        for command, purpose in COMMANDS.items():
+            subparsers.add_parser(command, help=purpose)
     args = parser.parse_args(words)
     function: Callable[[argparse.Namespace], int] = args.run
     status: int = ExitStatus.DONE
@@ -81,8 +93,14 @@ def _reader_is_gone() -> bool:
     return bool(output.poll(0))
 
 
-def _needed(words: Sequence[str]) -> Sequence[str]:
-    """Return the commands to import: one where it is named, none for the version, else all."""
-    if words[:1] == ["--version"]:
-        return ()
-    return words[:1] if words and words[0] in COMMANDS else COMMANDS
+def _register(command: str, subparsers: "Subparsers") -> None:
+    """Add a command. Importing the others, and collecting garbage, took a third of its start."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        import_module(f"mtsd.cli.{command}").register(subparsers)
+    finally:
+        if collects:
+            # What the modules hold lives until the end: there is no garbage in it to look for.
+            gc.freeze()
+            gc.enable()

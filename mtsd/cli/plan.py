@@ -69,7 +69,6 @@ def register(subparsers: Subparsers) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
         "plan",
-        help="predict which policy, workers, batches and binds would serve a load",
         description="Record the groups of a load, simulate how each configuration would apply them,"
         " and recommend one. Needs the extra `plan`.",
         epilog=_EXAMPLE,

@@ -28,7 +28,6 @@ def register(subparsers: Subparsers) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
         "resolve",
-        help="settle an in-doubt group",
         description="List the in-doubt groups, or say whether one of them was applied.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,

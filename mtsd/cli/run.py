@@ -41,7 +41,6 @@ def register(subparsers: Subparsers) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
         "run",
-        help="replicate, in the foreground",
         description="Replicate from the source to the target until SIGTERM or SIGINT."
         " SIGHUP reloads the configuration.",
         epilog=_EXAMPLE,

@@ -37,7 +37,6 @@ def register(subparsers: Subparsers) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
         "skip",
-        help="skip the group that stopped the replica",
         description="Skip the one group that stopped the replica, without applying it.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -45,7 +45,6 @@ def register(subparsers: Subparsers) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
         "status",
-        help="show the state of the replica",
         description="Show the state of the replica: ask the running daemon, else read the target.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,

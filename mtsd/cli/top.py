@@ -40,7 +40,6 @@ def register(subparsers: Subparsers) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
         "top",
-        help="watch the replica live: lag, throughput, workers, databases, waits",
         description="Watch a running daemon in this terminal.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
