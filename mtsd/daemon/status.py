@@ -58,6 +58,13 @@ class Needs:
     since: float | None = None
     retention_s: float | None = None
 
+    def over(self, earlier: "Needs") -> "Needs":
+        """Return what is known, with what was known earlier of the rest."""
+        return Needs(
+            earlier.since if self.since is None else self.since,
+            earlier.retention_s if self.retention_s is None else self.retention_s,
+        )
+
     def left(self, now: float) -> float | None:
         """Return for how many seconds from `now` on it is kept for certain; None: unknown."""
         if self.since is None or self.retention_s is None:
@@ -94,10 +101,9 @@ class Past:
 
     def with_run(self, run: ReplicaStatistics) -> "Past":
         """Return it with a run that has ended."""
-        return Past(
-            received_of(run), executed_of(run), needs_of(run), self.totals.with_run(run),
-            run.skipped_ever,
-        )  # fmt: skip
+        needs = needs_of(run).over(self.needs)
+        totals = self.totals.with_run(run)
+        return Past(received_of(run), executed_of(run), needs, totals, run.skipped_ever)
 
 
 NO_PAST: Final = Past()
@@ -265,7 +271,7 @@ def _of_run(
             bytes_behind=bytes_behind(
                 statistics.source_log.files, statistics.executed, statistics.received
             ),
-            retention_left_seconds=needs_of(statistics).left(now),
+            retention_left_seconds=needs_of(statistics).over(known.past.needs).left(now),
             server_id=statistics.source_log.server_id,
             server_uuid=statistics.source_log.server_uuid,
         ),

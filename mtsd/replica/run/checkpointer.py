@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mtsd.apply.position.position_schema import ROW_LOST
 from mtsd.apply.position.position_tables import PositionTables
-from mtsd.apply.session.retry import ROW_GONE, write
+from mtsd.apply.session.retry import ROW_GONE, insist, write
 from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.low_water_mark import LowWaterMark
@@ -92,8 +92,10 @@ class Checkpointer:
                 last_use = clock()
 
     async def _count_in_doubt(self) -> None:
-        async with self._connection.answering(_PING_PATIENCE_S):
-            ((count,),) = await self._connection.query(self._tables.count_in_doubt())
+        connection, query = self._connection, self._tables.count_in_doubt()
+        async with connection.answering(_PING_PATIENCE_S):
+            # A person's KILL QUERY, say, is no reason to stop.
+            ((count,),) = await insist(connection, lambda: connection.query(query))
         self.in_doubt = int(str(count))
 
     async def _rest(self) -> None:
