@@ -21,8 +21,14 @@ class Shell:
         self._servers = servers
         self._capsys = capsys
 
-    def run(self, line: str) -> str:
-        """Return what a line prints; a command of mtsd runs in this process."""
+    def run(self, *lines: str) -> str:
+        """Run lines; return what the last one prints. A command of mtsd runs in this process."""
+        said = ""
+        for line in lines:
+            said = self._line(line)
+        return said
+
+    def _line(self, line: str) -> str:
         if not line.startswith("mtsd "):
             return self._bash(line)
         command, _, file = line.partition(" > ")
