@@ -97,7 +97,7 @@ class PipelinedRun(SimulatedRun):
             else:
                 assert follows
                 flight.give_back([each.batch for each in packet.transactions])
-        self.check()
+        self.look()
 
     # Before its turn
 
@@ -122,7 +122,7 @@ class PipelinedRun(SimulatedRun):
         for group in batch:
             self._check_turn(group, batch)
         self.held[worker] = flight.packet([batch], self.scheduler.stored)
-        self.check()
+        self.look()
 
     def give_way(self, worker: int) -> None:
         """Roll back what is held, or let it fail."""
@@ -130,7 +130,7 @@ class PipelinedRun(SimulatedRun):
         assert packet is not None
         self.held[worker] = None
         self.gave_way.add(packet.transactions[0].batch[0].number)
-        self.check()
+        self.look()
 
     def send_commit(self, worker: int) -> None:
         """Send the COMMIT of what is held."""
@@ -141,7 +141,7 @@ class PipelinedRun(SimulatedRun):
         assert flight.take_begun() == packet.transactions[0].batch
         flight.sent(packet, 1)
         self.wires[worker].append(OnTheWire(packet))
-        self.check()
+        self.look()
 
     # The server
 
@@ -163,7 +163,7 @@ class PipelinedRun(SimulatedRun):
             sent.executed += 1
             self.running[worker] = self.running[worker][len(transaction.batch) :]
             self.unlearned[worker] += transaction.batch
-        self.check()
+        self.look()
 
     # Answers
 
@@ -197,7 +197,7 @@ class PipelinedRun(SimulatedRun):
             wire.clear()
             self.replayed[worker] = left
             assert not any(group.number in self.target.applied for group in left)
-        self.check()
+        self.look()
 
     def can_replay(self, worker: int) -> bool:
         """Tell whether a group is to be applied by itself."""
@@ -219,7 +219,7 @@ class PipelinedRun(SimulatedRun):
         flight.applied(row)
         self.unlearned[worker] = (group,)
         self._learned(worker, (group,))
-        self.check()
+        self.look()
 
     def _learned(self, worker: int, batch: tuple[Group, ...]) -> None:
         assert self.unlearned[worker][: len(batch)] == batch

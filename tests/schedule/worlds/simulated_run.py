@@ -182,6 +182,8 @@ class SimulatedRun:
         self.settings = settings
         self._began_at = target.fork()
         self._performed: list[Choice] = []
+        self._repeats = False
+        """Whether these are steps of another run, which has been looked at after each."""
         self.executed = target.recovered()
         target.write_recovery_row(self.executed, drop_others=settings.drop_others)
         target.recovered()
@@ -234,7 +236,7 @@ class SimulatedRun:
         self._last_mark: tuple[int, Position] = (mark.number, mark.position)
         following = self._next_group()
         assert following is None or following.number == mark.number + 1, "numbers have shifted"
-        self.check()
+        self.look()
 
     def _next_group(self) -> Group | None:
         for item in self.stream.items[self.next_item :]:
@@ -266,7 +268,7 @@ class SimulatedRun:
             woken = self.scheduler.add(item)
             if woken is not None:
                 self.told[woken] = True
-        self.check()
+        self.look()
 
     def can_take(self, worker: int) -> bool:
         """Tell whether a worker has a batch that it can begin."""
@@ -299,7 +301,7 @@ class SimulatedRun:
             if self.stopping:
                 assert batch[-1].number <= self.begun
             self.begun = max(self.begun, batch[-1].number)
-        self.check()
+        self.look()
 
     def can_commit(self, worker: int) -> bool:
         """Tell whether the target may commit something for a worker."""
@@ -318,7 +320,7 @@ class SimulatedRun:
         self.rows[worker] = self.rows[worker].advanced(groups, self.scheduler.stored)
         self.target.commit(groups, self.rows[worker])
         self.unlearned[worker] = groups
-        self.check()
+        self.look()
 
     def learn(self, worker: int) -> None:
         """Tell the scheduler of the commit."""
@@ -331,14 +333,14 @@ class SimulatedRun:
             self.told[other] = True
         if not self.running[worker]:
             self.told[worker] = True
-        self.check()
+        self.look()
 
     def fail(self, worker: int) -> None:
         """Let the next group of a worker's batch fail for good: its rest is given up."""
         self.running[worker] = ()
         self.halted = True
         self.scheduler.halt()
-        self.check()
+        self.look()
 
     def can_compute(self) -> bool:
         """Tell whether there is a low-water mark to store and none is on its way."""
@@ -351,7 +353,7 @@ class SimulatedRun:
         assert mark.gtids == self.stream.known_gtids(mark)
         self.computed = mark
         self.is_stored = False
-        self.check()
+        self.look()
 
     def store(self) -> None:
         """Let the target commit the checkpoint."""
@@ -359,21 +361,21 @@ class SimulatedRun:
         self.target.store(self.computed)
         self.is_stored = True
         self.target.recovered()
-        self.check()
+        self.look()
 
     def learn_stored(self) -> None:
         """Tell the scheduler of the stored checkpoint."""
         assert self.computed is not None
         self.scheduler.checkpointed(self.computed)
         self.computed = None
-        self.check()
+        self.look()
 
     def stop(self) -> None:
         """Begin a graceful stop."""
         self.stopping = True
         self.scheduler.stop(reading=False)
         self.told = [True] * len(self.told)
-        self.check()
+        self.look()
 
     def do_by_hand(self) -> None:
         """Let a person do what comes next."""
@@ -385,15 +387,19 @@ class SimulatedRun:
         else:
             self.scheduler.distribute(what)
             self.bind = what.bind
-        self.check()
+        self.look()
 
     def fork(self) -> "SimulatedRun":
         """Return an independent copy: another run that has performed the same steps."""
         assert not self.stopping, "it has done more than to perform steps"
         assert not self.halted, "it has done more than to perform steps"
         copy = type(self)(self.stream, self._began_at.fork(), self.settings)
+        # Nearly all steps of a search are repeated ones.
+        copy._repeats = True
         for choice in self._performed:
             copy.perform(choice)
+        copy._repeats = False
+        copy._last_mark = self._last_mark
         return copy
 
     # Choosing
@@ -525,6 +531,11 @@ class SimulatedRun:
         queue = self.scheduler.gaq
         taken_in = (number for number in self.target.applied if number <= queue.newest)
         assert max(taken_in, default=0) <= queue.number
+
+    def look(self) -> None:
+        """Check a state that is met for the first time."""
+        if not self._repeats:
+            self.check()
 
     def check(self) -> None:
         """Check the invariants that hold in every state."""
