@@ -36,13 +36,8 @@ DIRECT = (
     "tests/model", "tests/plan/test_simulation.py", "tests/schedule",
     "tests/apply/rows/test_bundle.py", "tests/apply/tables/test_changed_keys.py",
     "tests/wire/test_framing.py",
-    # Of the worlds that are gone through whole, a few.
-    "--ignore=tests/schedule/worlds/test_every_assignment.py",
-    "--ignore=tests/schedule/worlds/test_every_interleaving.py",
-    "--ignore=tests/schedule/worlds/test_interleavings.py",
-    "tests/schedule/worlds/test_every_interleaving.py::test_four_and_five_groups",
 )  # fmt: skip
-"""What tests the compiled modules directly."""
+"""What tests the compiled modules directly, and goes through small worlds whole."""
 WHOLE = (
     *(f"tests/{folder}" for folder in ("binlog", "model", "schedule", "target", "wire")),
     "tests/replica/run/test_equality.py", "tests/replica/recovery/test_kills.py",

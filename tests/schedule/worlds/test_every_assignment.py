@@ -17,6 +17,7 @@ from tests.schedule.worlds.simulated_run import Mode, RunSettings
 from tests.schedule.worlds.simulated_target import SimulatedTarget
 from tests.schedule.worlds.streams import Shape, Stream
 from tests.schedule.worlds.test_every_interleaving import crash_anywhere_once, explore
+from tests.schedule.worlds.whole_worlds import some
 
 WORKERS = 3
 ROWS = Shape(("a",))
@@ -64,27 +65,27 @@ def go_through(shapes: Sequence[Shape], plan: Plan) -> None:
 
 @pytest.mark.parametrize("workers", list(placements(4)), ids=str)
 def test_every_mark_of_four_groups(workers: tuple[int, ...]) -> None:
-    for chosen in marks(4):
+    for chosen in some(marks(4)):
         plan = tuple(map(Assignment, workers, [frozenset()] * 4, chosen))
         go_through([ROWS] * 4, plan)
 
 
 @pytest.mark.parametrize("workers", list(placements(4)), ids=str)
 def test_every_group_to_wait_for_of_four(workers: tuple[int, ...]) -> None:
-    for after in earlier_groups(4):
+    for after in some(earlier_groups(4)):
         go_through([ROWS] * 4, tuple(map(Assignment, workers, after)))
 
 
 @pytest.mark.parametrize("workers", list(placements(3)), ids=str)
 def test_every_mark_beside_every_group_to_wait_for(workers: tuple[int, ...]) -> None:
-    for chosen, after in product(marks(3), earlier_groups(3)):
+    for chosen, after in some(product(marks(3), earlier_groups(3))):
         go_through([ROWS] * 3, tuple(map(Assignment, workers, after, chosen)))
 
 
 @pytest.mark.parametrize("workers", list(placements(4)), ids=str)
 @pytest.mark.parametrize("lonely", [ALONE, DDL], ids=["alone", "ddl"])
 def test_groups_that_run_alone_under_any_policy(lonely: Shape, workers: tuple[int, ...]) -> None:
-    for shapes in product((ROWS, lonely), repeat=4):
+    for shapes in some(product((ROWS, lonely), repeat=4)):
         go_through(shapes, tuple(map(Assignment, workers)))
     go_through((ROWS, EMPTY, lonely, ROWS), tuple(map(Assignment, workers)))
 

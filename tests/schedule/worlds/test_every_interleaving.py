@@ -16,6 +16,7 @@ from mtsd.schedule.limits import Limits
 from tests.schedule.worlds.simulated_run import Mode, RunSettings, SimulatedRun, Step
 from tests.schedule.worlds.simulated_target import SimulatedTarget
 from tests.schedule.worlds.streams import Marker, Shape, Stream
+from tests.schedule.worlds.whole_worlds import some
 
 A = Shape(("a",))
 B = Shape(("b",))
@@ -133,7 +134,7 @@ def name_of(shapes: Iterable[Shape | Marker]) -> str:
     )
 
 
-@pytest.mark.parametrize("shapes", list(distinct_streams((A, B, AB, ALONE), 3)), ids=name_of)
+@pytest.mark.parametrize("shapes", some(distinct_streams((A, B, AB, ALONE), 3)), ids=name_of)
 def test_three_groups_of_two_databases(shapes: tuple[Shape, ...]) -> None:
     crash_anywhere_once(shapes, TWO)
 
