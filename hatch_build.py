@@ -3,7 +3,8 @@
 `compiled` in pyproject.toml, [tool.hatch.build.targets.wheel.hooks.custom], lists them. The wheel
 contains their source as well; Python imports the compiled module if it finds both. It needs a C
 compiler and Python's headers, and fails without them: nobody gets the slower build unawares.
-(A variable of the form MTSD_... would be a setting of mtsd, and an unknown one.)
+(A variable of the form MTSD_... would be a setting of mtsd, and an unknown one.) MYPYC_OPT_LEVEL is
+mypyc's own: how much the C compiler optimizes, 3 unless it is set.
 """
 
 import os
@@ -73,7 +74,7 @@ def _compiled(root: Path, modules: list[str], folder: Path) -> list[Path]:
     try:
         extensions = mypycify(
             [*_MYPY_OPTIONS, f"--cache-dir={folder / 'cache'}", *modules],
-            opt_level="3",
+            opt_level=os.environ.get("MYPYC_OPT_LEVEL", "3"),
             group_name=_LIBRARY,
             target_dir=str(folder / "c"),
         )

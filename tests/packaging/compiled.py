@@ -3,20 +3,60 @@
 `python -m tests.packaging.compiled FOLDER` makes that copy, in which the tests are run then.
 """
 
+import hashlib
+import os
 import shutil
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
 from tests.packaging.building import build
 from tests.packaging.locations import PROJECT
 from tests.packaging.toolchain import toolchain
-from tests.servers.provision import CACHE
+from tests.servers.provision import CACHE, alone
+
+_KEPT: Final = 4
+"""How many wheels stay in the cache, for as many states of the sources."""
 
 
 def build_wheel(into: Path) -> Path:
     """Build it with the locked backend; raises BuildError, CalledProcessError and AptError."""
     return build("wheel", PROJECT, into, {**toolchain(), "COMPILE_MTSD": "1"})
+
+
+def provide_wheel(home: Path = CACHE / "wheels", project: Path = PROJECT) -> Path:
+    """Return the wheel of these sources for tests, from the cache if it has been built before.
+
+    What Python's modules do is the same however C is optimized, and not to optimize it spares a
+    minute. Safe to be called by several processes at once. Raises as `build_wheel`.
+    """
+    with alone(home):
+        folder = home / digest_of(project)
+        if not folder.is_dir():
+            variables = {**toolchain(), "COMPILE_MTSD": "1", "MYPYC_OPT_LEVEL": "0"}
+            with TemporaryDirectory(dir=home, prefix=".partial-") as partial:
+                made = Path(partial) / "wheel"
+                made.mkdir()
+                build("wheel", project, made, variables)
+                made.rename(folder)
+        os.utime(folder)
+        others = sorted(home.glob("[!.]*"), key=lambda each: each.stat().st_mtime)
+        for old in others[:-_KEPT]:
+            shutil.rmtree(old)
+        (wheel,) = folder.iterdir()
+        return wheel
+
+
+def digest_of(project: Path) -> str:
+    """Return what tells two states of everything that is built, or builds, apart."""
+    told = hashlib.sha256(sys.version.encode())
+    names = ("pyproject.toml", "hatch_build.py", "requirements-build.lock", "README.md", "LICENSE")
+    paths = [*(project / "mtsd").rglob("*"), *(project / name for name in names)]
+    for path in sorted(path for path in paths if path.is_file() and path.suffix != ".pyc"):
+        told.update(f"{path.relative_to(project)} {path.stat().st_size}\n".encode())
+        told.update(path.read_bytes())
+    return told.hexdigest()[:32]
 
 
 def make_project(into: Path, wheel: Path) -> None:
@@ -28,5 +68,4 @@ def make_project(into: Path, wheel: Path) -> None:
 
 
 if __name__ == "__main__":
-    with TemporaryDirectory(prefix="mtsd-wheel-") as folder:
-        make_project(Path(sys.argv[1]), build_wheel(Path(folder)))
+    make_project(Path(sys.argv[1]), provide_wheel())

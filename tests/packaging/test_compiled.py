@@ -13,12 +13,11 @@ import pytest
 
 from mtsd import __version__
 from tests.packaging.building import BuildError, build
-from tests.packaging.compiled import build_wheel, make_project
+from tests.packaging.compiled import digest_of, make_project, provide_wheel
 from tests.packaging.dockerfile import copied
 from tests.packaging.installing import Environment
 from tests.packaging.locations import PROJECT, package_files
 from tests.packaging.toolchain import toolchain
-from tests.servers.provision import alone
 
 # Compiling takes its time, and the machine may have other work.
 pytestmark = pytest.mark.timeout(1800)
@@ -45,18 +44,8 @@ WHOLE = (
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build it, or take what another worker of the same run has built."""
-    folder = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        folder = folder.parent
-    built = folder / "compiled" / "wheel"
-    with alone(built.parent):
-        if built.exists():
-            (wheel,) = built.iterdir()
-            return wheel
-        built.mkdir()
-        return build_wheel(built)
+def wheel() -> Path:
+    return provide_wheel()
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +68,16 @@ def test_it_holds_the_pure_modules_and_those_that_are_compiled(wheel: Path) -> N
         names = {name for name in archive.namelist() if not name.startswith(f"mtsd-{__version__}")}
     compiled = {name.removesuffix(".py") + SUFFIX for name in compiled_modules()}
     assert names == package_files() | compiled | {f"mtsd__mypyc{SUFFIX}"}
+
+
+def test_it_is_built_anew_when_its_sources_change(tmp_path: Path) -> None:
+    context = copied(tmp_path / "context")
+    before = digest_of(context)
+    (context / "mtsd" / "model" / "x.pyc").write_bytes(b"")
+    assert digest_of(context) == before
+    with (context / "mtsd" / "model" / "build.py").open("a") as file:
+        file.write("# changed\n")
+    assert digest_of(context) not in {before, digest_of(PROJECT)}
 
 
 def test_it_is_compiled_by_what_checks_the_types() -> None:
