@@ -7,14 +7,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pymysql
 import pytest
 
 from tests.servers import provision
+from tests.servers.leases import DirtyServerError, variables
 from tests.servers.mariadb import SUITES, provide_mariadb
-from tests.servers.mysqld import Server, ServerError
+from tests.servers.mysqld import GTIDS, NO_GTIDS, Server, ServerError
 from tests.servers.pair import Pair
 from tests.servers.provision import Installation
 
@@ -110,11 +112,58 @@ def test_what_a_test_has_left_behind_is_gone_for_the_next(make: Callable[[], Ins
     left._force_close()
 
 
-def test_where_something_cannot_be_put_back_the_server_is_gone() -> None:
-    with Server({"max_connections": 34}) as server:
-        server.sql("UPDATE mysql.user SET max_questions = 7 WHERE host = 'localhost'")
+def test_what_cannot_be_put_back_fails_the_test_by_its_name() -> None:
+    change = "UPDATE mysql.user SET max_questions = 7 WHERE host = 'localhost'"
+    server = Server({"max_connections": 34})
+    server.start()
+    server.sql(change)
+    with pytest.raises(DirtyServerError, match=r"fails_the_test_by_its_name leaves .*mysql\.user"):
+        server.close()
     assert not server.running
     assert not server.folder.exists()
+    with Server({"max_connections": 34}) as server:
+        server.sql(change)
+        # It says so.
+        server.discard()
+    assert not server.folder.exists()
+
+
+@pytest.mark.parametrize("make", MAKES, ids=["mysql", "10.11", "11.8"])
+def test_options_that_can_be_set_make_no_other_server(make: Callable[[], Installation]) -> None:
+    """Not even in one of its variables."""
+    options: dict[str, str | int | None] = {
+        "binlog_format": "STATEMENT", "binlog_row_image": "MINIMAL", "binlog_row_metadata": "FULL",
+        "local_infile": 0, "log_bin_trust_function_creators": 1, "server_id": 77,
+    }  # fmt: skip
+    if make is provision.provide:
+        options |= {**GTIDS, "local_infile": 1}
+    else:
+        options |= {"binlog_commit_wait_count": 8, "binlog_commit_wait_usec": 50000}
+    fixed: dict[str, str | int | None] = {"max_connections": 36}
+    if make is provision.provide:
+        fixed |= NO_GTIDS
+    with Server(fixed, installation=make()) as plain:
+        begins, before = plain.binlog_end(), of_any(plain)
+        with Server({**fixed, **options}, installation=make()) as started:
+            expected = of_any(started)
+            # Only the other is parked then.
+            started.discard()
+    with Server({**fixed, **options}, installation=make()) as adapted:
+        assert adapted.port == plain.port
+        assert of_any(adapted) == expected
+        assert adapted.binlog_end() == begins
+    with Server(fixed, installation=make()) as again:
+        assert again.port == plain.port
+        assert of_any(again) == before
+
+
+def of_any(server: Server) -> dict[str, str]:
+    """Return its variables, without what tells it apart from another with the same options."""
+    with closing(server.client()) as client:
+        found = variables(client)
+    for name in ("pid_file", "port", "report_port", "server_uid", "server_uuid"):
+        found.pop(name, None)
+    return {name: value for name, value in found.items() if str(server.folder) not in value}
 
 
 def test_a_server_to_which_somebody_has_come_is_not_used() -> None:
@@ -159,6 +208,7 @@ def test_a_mariadb_on_the_path_is_not_taken(
 DIES_WITH_A_SERVER = """
 import os, signal
 from tests.servers import provision
+from tests.servers.leases import DirtyServerError, variables
 from tests.servers.mariadb import SUITES, provide_mariadb
 from tests.servers.mysqld import Server
 server = Server()

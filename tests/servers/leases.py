@@ -1,9 +1,9 @@
 """Running servers that nobody uses at the moment, to be used again.
 
 To start one takes half a second of processor time, and to clean one a fiftieth. So a `Server`
-takes a parked one with the same options in place of a start, and at its end parks its own, once
-`clean` has made it what it was. A server in which something cannot be put back, or that was killed,
-stopped or started again, is never parked.
+takes a parked one in place of a start, with the same options but for those that can be set while
+it runs, and at its end parks its own, once `clean` has made it what it was. A server that was
+killed, stopped or started again is never parked. What cannot be put back fails the test.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,6 +31,19 @@ Connect = Callable[[], pymysql.connections.Connection]
 Key = tuple[str, tuple[tuple[str, str | int | None], ...]]
 """What servers that can stand in for each other have in common."""
 
+_SETTABLE: Final = (
+    "binlog_commit_wait_count",
+    "binlog_commit_wait_usec",
+    "binlog_format",
+    "binlog_row_image",
+    "binlog_row_metadata",
+    "enforce_gtid_consistency",
+    "gtid_mode",
+    "local_infile",
+    "log_bin_trust_function_creators",
+    "server_id",
+)
+"""Options that make no other server than a SET GLOBAL with their values does."""
 _SYSTEM: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
 _VOLATILE: Final = re.compile(r"gtid_(?!mode|domain)|last_gtid|timestamp|rand_seed|pseudo_thread")
 """Variables that change by themselves, or with the binlog."""
@@ -47,7 +60,7 @@ _PATIENCE_S: Final = 30.0
 
 
 class DirtyServerError(AssertionError):
-    """A test has changed what cannot be put back; the message says what."""
+    """Something in a server cannot be put back; the message says what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +71,8 @@ class Fresh:
     tables: Mapping[str, int]
     """Checksums of the system tables."""
     plugins: frozenset[tuple[str, ...]]
-    accounts: frozenset[tuple[str, str]]
+    accounts: frozenset[tuple[str, str, str]]
+    """User, host, and Y for a role that is no user."""
     files: frozenset[str]
 
     @property
@@ -67,17 +81,15 @@ class Fresh:
         return frozenset(name for name, *_ in self.plugins)
 
     @classmethod
-    def of(cls, client: pymysql.connections.Connection, datadir: Path) -> Fresh:
+    def of(
+        cls, installation: Installation, client: pymysql.connections.Connection, datadir: Path
+    ) -> Fresh:
         """Look at a server."""
         return cls(
-            {
-                name: value
-                for name, value in _ask(client, "SHOW GLOBAL VARIABLES")
-                if not _VOLATILE.match(name)
-            },
+            variables(client),
             _checksums(client),
             frozenset(_ask(client, "SHOW PLUGINS")),
-            frozenset(_ask(client, "SELECT User, Host FROM mysql.user")),
+            frozenset(_ask(client, installation.accounts)),
             _files(datadir),
         )
 
@@ -96,6 +108,8 @@ class Parked:
     """A running server that is what it was when it had just been started."""
 
     key: Key
+    options: Options
+    """All of them, of which the key has not those that can be set."""
     folder: Path
     port_lock: socket.socket
     process: subprocess.Popen[bytes]
@@ -115,16 +129,26 @@ _PARKED: Final[list[Parked]] = []
 
 def key_of(installation: Installation, options: Options) -> Key:
     """Return the key of a server with these options."""
-    return str(installation.template), tuple(sorted(options.items()))
+    fixed = {name: value for name, value in options.items() if name not in _SETTABLE}
+    # What it is unless a server is told depends on the version.
+    told = {"gtid_mode": None} if "gtid_mode" in options else {}
+    return str(installation.template), tuple(sorted({**fixed, **told}.items()))
 
 
-def take(key: Key) -> Parked | None:
-    """Return a parked server, which is the caller's from now on; None if there is none."""
-    for parked in reversed(_PARKED):
-        if parked.key == key:
-            _PARKED.remove(parked)
-            return parked
-    return None
+def take(key: Key, options: Options) -> Parked | None:
+    """Return a parked server, which is the caller's from now on; None if there is none.
+
+    It is one with all these options if there is one.
+    """
+    fitting = [parked for parked in _PARKED if parked.key == key]
+    if not fitting:
+        return None
+    chosen = max(
+        fitting,
+        key=lambda parked: sum(options.get(name) == parked.options.get(name) for name in _SETTABLE),
+    )
+    _PARKED.remove(chosen)
+    return chosen
 
 
 def park(parked: Parked) -> None:
@@ -140,6 +164,30 @@ def untouched(client: pymysql.connections.Connection) -> bool:
     return databases <= _SYSTEM and not list(_sessions(client))
 
 
+def adapt(
+    installation: Installation,
+    parked: Parked,
+    options: Options,
+    client: pymysql.connections.Connection,
+) -> Fresh:
+    """Give a parked server these options; return what it is like now. Raises pymysql's errors."""
+    changed = [name for name in _SETTABLE if options.get(name) != parked.options.get(name)]
+    if not changed:
+        return parked.fresh
+    steps = [f"{name} = {_literal(options.get(name))}" for name in changed if name != "gtid_mode"]
+    if "gtid_mode" in changed:
+        wanted = str(options["gtid_mode"])
+        modes = _modes(str(parked.options["gtid_mode"]), wanted)
+        by_mode = [f"gtid_mode = {each}" for each in modes]
+        # GTIDs need the consistency, and it cannot be given up before them.
+        steps = steps + by_mode if wanted == "ON" else by_mode + steps
+    for each in steps:
+        _ask(client, f"SET GLOBAL {each}")
+    # To change the mode begins files.
+    _forget_log(installation, parked.fresh, client)
+    return replace(parked.fresh, variables=variables(client))
+
+
 def clean(installation: Installation, fresh: Fresh, connect: Connect, datadir: Path) -> None:
     """Make a server what it was. Raises DirtyServerError, and pymysql's errors."""
     # A new session has what the variables say, and some are not changed while a replica runs.
@@ -148,7 +196,7 @@ def clean(installation: Installation, fresh: Fresh, connect: Connect, datadir: P
         _ask(client, f"SET sql_select_limit = {_ALL_ROWS}")
         for statement in installation.replica_resets:
             _ask(client, statement)
-        _put_variables_back(client, fresh)
+        _put_back(client, fresh)
     with closing(connect()) as client:
         _end_sessions(client)
         _ask(client, "SET sql_log_bin = 0, foreign_key_checks = 0")
@@ -157,8 +205,9 @@ def clean(installation: Installation, fresh: Fresh, connect: Connect, datadir: P
         for (name,) in _ask(client, "SHOW DATABASES"):
             if name not in _SYSTEM:
                 _ask(client, f"DROP DATABASE {_quoted(name)}")
-        for user, host in set(_ask(client, "SELECT User, Host FROM mysql.user")) - fresh.accounts:
-            _ask(client, f"DROP USER {_quoted(user)}@{_quoted(host)}")
+        for user, host, is_role in set(_ask(client, installation.accounts)) - fresh.accounts:
+            account = f"{_quoted(user)}@{_quoted(host)}"
+            _ask(client, f"DROP ROLE {_quoted(user)}" if is_role == "Y" else f"DROP USER {account}")
         for name in {row[0] for row in _ask(client, "SHOW PLUGINS")} - fresh.plugin_names:
             _ask(client, f"UNINSTALL PLUGIN {_quoted(name)}")
         persisted = datadir / "mysqld-auto.cnf"
@@ -166,36 +215,54 @@ def clean(installation: Installation, fresh: Fresh, connect: Connect, datadir: P
             _ask(client, "RESET PERSIST")
             persisted.unlink()
         # Some may only be changed when the accounts are gone.
-        _put_variables_back(client, fresh)
-        # Without a binlog, a MySQL forgets its GTIDs all the same, and a MariaDB refuses.
-        if fresh.variables["log_bin"] == "ON" or not installation.gtid_resets:
-            _ask(client, installation.binlog_reset)
-        for statement in installation.gtid_resets:
-            _ask(client, statement)
+        _put_back(client, fresh)
+        _forget_log(installation, fresh, client)
         # What LOAD DATA has read.
         for name in _files(datadir) - fresh.files:
             if (datadir / name).is_file():
                 (datadir / name).unlink()
         for log in ("general_log", "slow_log"):
             _ask(client, f"TRUNCATE TABLE mysql.{log}")
-        if changed := list(fresh.changed(Fresh.of(client, datadir))):
-            raise DirtyServerError(f"what a test has changed stays so: {'; '.join(changed)}")
+        if changed := list(fresh.changed(Fresh.of(installation, client, datadir))):
+            raise DirtyServerError("; ".join(changed))
 
 
-def _put_variables_back(client: pymysql.connections.Connection, fresh: Fresh) -> None:
+def _forget_log(
+    installation: Installation, fresh: Fresh, client: pymysql.connections.Connection
+) -> None:
+    # Without a binlog, a MySQL forgets its GTIDs all the same, and a MariaDB refuses.
+    if fresh.variables["log_bin"] == "ON" or not installation.gtid_resets:
+        _ask(client, installation.binlog_reset)
+    for statement in installation.gtid_resets:
+        _ask(client, statement)
+
+
+def variables(client: pymysql.connections.Connection) -> dict[str, str]:
+    found = _ask(client, "SHOW GLOBAL VARIABLES")
+    return {name: value for name, value in found if not _VOLATILE.match(name)}
+
+
+def _put_back(client: pymysql.connections.Connection, fresh: Fresh) -> None:
     for name, value in _ask(client, "SHOW GLOBAL VARIABLES"):
         wanted = fresh.variables.get(name, value)
         if wanted == value:
             continue
         for each in _modes(value, wanted) if name == "gtid_mode" else (wanted,):
-            number = re.fullmatch(r"-?\d+(\.\d+)?", each)
-            literal = each if number else f"'{pymysql.converters.escape_string(each)}'"
             # What cannot be put back is seen afterwards.
             with closing(client.cursor()) as cursor:
                 try:
-                    cursor.execute(f"SET GLOBAL {name} = {literal}")
+                    cursor.execute(f"SET GLOBAL {name} = {_literal(each)}")
                 except pymysql.err.MySQLError:
                     continue
+
+
+def _literal(value: str | int | None) -> str:
+    """Return a value as SET GLOBAL takes it; None is what it is unless a server is told."""
+    if value is None:
+        return "DEFAULT"
+    text = str(value)
+    number = re.fullmatch(r"-?\d+(\.\d+)?", text)
+    return text if number else f"'{pymysql.converters.escape_string(text)}'"
 
 
 def _modes(now: str, wanted: str) -> tuple[str, ...]:

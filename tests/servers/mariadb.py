@@ -53,6 +53,7 @@ class MariadbInstallation(Installation):
     binlog_reset: ClassVar[str] = "RESET MASTER"
     replica_resets: ClassVar[tuple[str, ...]] = ("STOP ALL SLAVES", "RESET SLAVE ALL")
     gtid_resets: ClassVar[tuple[str, ...]] = ("SET GLOBAL gtid_slave_pos = ''",)
+    accounts: ClassVar[str] = "SELECT User, Host, is_role FROM mysql.user"
     xa_recover: ClassVar[str] = "XA RECOVER FORMAT='SQL'"
 
     def program(self, name: str) -> list[str]:

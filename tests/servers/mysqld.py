@@ -26,6 +26,7 @@ from tests.servers.leases import (
     DirtyServerError,
     Fresh,
     Parked,
+    adapt,
     clean,
     key_of,
     park,
@@ -70,7 +71,7 @@ class Server:
         }
         # A server in a folder of the caller's is not for others.
         self._key = key_of(self.installation, self.options) if parent is None else None
-        self._parked = take(self._key) if self._key is not None else None
+        self._parked = take(self._key, self.options) if self._key is not None else None
         self._fresh: Fresh | None = None
         """What it has to be made again to be parked; None if it never is."""
         if self._parked is not None:
@@ -172,7 +173,7 @@ class Server:
             time.sleep(0.02)
         if self._is_new and self._key is not None and self.options == self._first_options:
             with closing(self.client()) as client:
-                self._fresh = Fresh.of(client, self.datadir)
+                self._fresh = Fresh.of(self.installation, client, self.datadir)
         self._is_new = False
 
     def stop(self, *, timeout: float = 60.0) -> None:
@@ -203,18 +204,25 @@ class Server:
     def close(self) -> None:
         """Give it back: it is parked for another test, or gone with everything it has written.
 
-        It is gone if it was killed or started again, or if something in it cannot be put back.
+        It is gone if it was killed or started again. Raises DirtyServerError where something in it
+        cannot be put back: a test that means to leave it so ends with `discard`.
         """
         parked, self._parked = self._parked, None
         if parked is None and self._fresh is not None and self._key is not None and self.running:
             try:
                 clean(self.installation, self._fresh, self.client, self.datadir)
-            except (DirtyServerError, pymysql.err.MySQLError):
+            except (DirtyServerError, pymysql.err.MySQLError) as error:
                 self.discard()
-                return
+                test = os.environ.get("PYTEST_CURRENT_TEST", "this process").partition(" ")[0]
+                raise DirtyServerError(
+                    f"{test} leaves a server that cannot be cleaned ({error}): put that back, or"
+                    " end the server by discard()"
+                ) from error
             # The next one's log begins here.
             self.error_log.write_bytes(b"")
-            parked = Parked(self._key, self.folder, self._port_lock, self._running(), self._fresh)
+            parked = Parked(
+                self._key, self.options, self.folder, self._port_lock, self._running(), self._fresh
+            )
         if parked is None:
             self.discard()
             return
@@ -223,7 +231,7 @@ class Server:
         park(parked)
 
     def discard(self) -> None:
-        """Kill mysqld and remove everything it has written."""
+        """Kill mysqld and remove everything it has written: what is in it now is for no other."""
         self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
         self._port_lock.close()
@@ -324,7 +332,7 @@ class Server:
         if self.running and self.options == self._first_options:
             with closing(self.client()) as client:
                 if untouched(client):
-                    self._fresh = parked.fresh
+                    self._fresh = adapt(self.installation, parked, self.options, client)
                     return True
         self.kill()
         shutil.rmtree(self.datadir)

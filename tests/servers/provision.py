@@ -76,6 +76,8 @@ class Installation:
     """Statements that forget its source."""
     gtid_resets: ClassVar[tuple[str, ...]] = ()
     """Statements that forget what `binlog_reset` does not, of GTIDs."""
+    accounts: ClassVar[str] = "SELECT User, Host, 'N' FROM mysql.user"
+    """The statement that lists the accounts: user, host, and Y for a role that is no user."""
     xa_recover: ClassVar[str] = "XA RECOVER CONVERT XID"
     """The statement that lists prepared transactions so that an xid can be written again."""
 
