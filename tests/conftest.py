@@ -6,6 +6,11 @@ import pytest
 
 from mtsd.model.outcome.command import remember
 from tests.replica.daemon_process import close_all
+from tests.time_spent import TimeSpent
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(TimeSpent(config))
 
 
 @pytest.fixture(autouse=True)
