@@ -47,8 +47,7 @@ class Pair:
     ) -> None:
         if error is not None:
             # What a failure has left behind is not for others.
-            self.source.discard()
-            self.target.discard()
+            self.discard()
         self.close()
 
     def close(self) -> None:
@@ -56,3 +55,8 @@ class Pair:
         with ExitStack() as both:
             both.callback(self.source.close)
             self.target.close()
+
+    def discard(self) -> None:
+        """End both: what is in them now is for no other test."""
+        self.source.discard()
+        self.target.discard()

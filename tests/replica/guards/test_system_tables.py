@@ -38,3 +38,5 @@ def test_time_zones_between_other_rows(batch_groups: int, tmp_path: Path) -> Non
         for query in (ZONES, "SELECT * FROM mysql.time_zone", "SELECT * FROM a.t"):
             assert pair.target.sql(query) == pair.source.sql(query)
         assert len(pair.target.sql(ZONES)) == 1
+        # A server keeps a time zone that it has seen.
+        pair.discard()

@@ -564,6 +564,7 @@ def test_the_grants_are_enough(tmp_path: Path) -> None:
             assert daemon.wait() == NEEDS_PERSON, daemon.last_words()
             assert said in daemon.last_words()
         assert pair.target.sql("SELECT * FROM mysql.time_zone") == []
+        pair.source.sql("DELETE FROM mysql.time_zone")
 
 
 def test_a_definition_is_never_applied_twice(tmp_path: Path) -> None:
