@@ -103,12 +103,19 @@ def test_what_a_test_has_left_behind_is_gone_for_the_next(make: Callable[[], Ins
         assert second.binlog_end() == before
         assert second.sql("SELECT @@max_connections") == [(33,)]
         assert second.sql("SELECT @@sql_mode") != [("",)]
-        second.sql("CREATE DATABASE `a``b`; CREATE USER 'some one'@'host'")
+        second.sql(
+            "CREATE DATABASE `a``b`; CREATE USER 'some one'@'host'; CREATE ROLE `some role`;"
+            "CREATE TABLE `a``b`.t (i INT) ENGINE=InnoDB"
+        )
         assert second.sql("XA RECOVER") == []
-        # One that was killed may have lost anything.
+        second.sql("BEGIN; INSERT INTO `a``b`.t VALUES (1)")
         second.kill()
         second.start()
-    assert not second.folder.exists()
+    with Server(options, installation=make()) as third:
+        assert third.port == first.port
+        assert third.binlog_end() == before
+        third.restart({"max_connections": 34})
+    assert not third.folder.exists()
     left._force_close()
 
 

@@ -2,8 +2,8 @@
 
 To start one takes half a second of processor time, and to clean one a fiftieth. So a `Server`
 takes a parked one in place of a start, with the same options but for those that can be set while
-it runs, and at its end parks its own, once `clean` has made it what it was. A server that was
-killed, stopped or started again is never parked. What cannot be put back fails the test.
+it runs, and at its end parks its own, once `clean` has made it what it was: also one that was
+killed and has recovered. What cannot be put back fails the test.
 """
 
 from __future__ import annotations

@@ -204,11 +204,19 @@ class Server:
     def close(self) -> None:
         """Give it back: it is parked for another test, or gone with everything it has written.
 
-        It is gone if it was killed or started again. Raises DirtyServerError where something in it
-        cannot be put back: a test that means to leave it so ends with `discard`.
+        It is gone if it does not run, or with other options than at first. Raises DirtyServerError
+        where something in it cannot be put back: a test that means to leave it so ends with
+        `discard`.
         """
         parked, self._parked = self._parked, None
-        if parked is None and self._fresh is not None and self._key is not None and self.running:
+        if (
+            parked is None
+            and self._fresh is not None
+            and self._key is not None
+            and self.running
+            # A restart may have changed them.
+            and self.options == self._first_options
+        ):
             try:
                 clean(self.installation, self._fresh, self.client, self.datadir)
             except (DirtyServerError, pymysql.err.MySQLError) as error:
@@ -340,8 +348,6 @@ class Server:
 
     def _ended(self) -> None:
         self._process = None
-        # It is not what it was when it was new.
-        self._fresh = None
         register(self.folder, 0)
 
     def _last_words(self) -> str:
