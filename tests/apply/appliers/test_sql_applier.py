@@ -201,7 +201,7 @@ def test_live(pair: Pair, tmp_path: Path) -> None:
     load = MixedLoad(pair.source, seed=4, mix=MIX)
     load.prepare()
     stopping = Event()
-    thread = Thread(target=lambda: load.run(seconds=4, until=stopping, rate=300))
+    thread = Thread(target=lambda: load.run(seconds=2, until=stopping, rate=300))
     with DaemonProcess(pair.source, pair.target, tmp_path, SQL) as daemon:
         thread.start()
         daemon.wait_until_running()

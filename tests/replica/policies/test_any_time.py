@@ -95,22 +95,22 @@ def test_equal(policy: str, workers: int, loaded: tuple[Server, MixedLoad], tmp_
     ],
     ids=["sql", "preserve", "one by one"],
 )
-def test_rows_in_other_ways(more: dict[str, Value], tmp_path: Path) -> None:
-    with Pair(GTIDS, GTIDS) as pair:
-        load = MixedLoad(pair.source, seed=13, mix=Mix())
-        load.prepare()
-        load.run(transactions=200)
+def test_rows_in_other_ways(
+    more: dict[str, Value], loaded: tuple[Server, MixedLoad], tmp_path: Path
+) -> None:
+    source, load = loaded
+    with Server(GTIDS) as target:
         settings: dict[str, Value] = {
             **ANY_TIME,
             "replica.parallel_type": "logical_clock",
             "replica.batch_groups": 8,
             **more,
         }
-        with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+        with DaemonProcess(source, target, tmp_path, settings) as daemon:
             daemon.wait_until_caught_up()
             assert daemon.stop() == 0
-        assert differences(pair.source, pair.target) == []
-        assert audit(pair.target, load.ledger) == []
+        assert differences(source, target) == []
+        assert audit(target, load.ledger) == []
 
 
 @pytest.mark.servers

@@ -51,7 +51,7 @@ def test_killed_at_random(kills: int, tmp_path: Path) -> None:
         load = MixedLoad(pair.source, seed=kills, mix=Mix(statement_format=True))
         load.prepare()
         with DaemonProcess(pair.source, pair.target, tmp_path, SETTINGS) as daemon:
-            with load.running(rate=100):
+            with load.running(rate=60):
                 for number in range(kills):
                     # Each kind in turn: the dump, the channel's session, a worker.
                     server = pair.target if number % 3 else pair.source

@@ -163,6 +163,6 @@ def kill_either(
 def kill_at_random(pair: Pair, folder: Path, kills: int, mix: Mix, **more: Value) -> None:
     chance = random.Random(kills)
     daemon = DaemonProcess(pair.source, pair.target, folder, {**SETTINGS, **more})
-    with live_load(pair, seed=kills, rate=120, mix=mix) as load:
+    with live_load(pair, seed=kills, rate=60, mix=mix) as load:
         kill_either(pair, daemon, chance, kills)
     assert_each_once(pair, daemon, load)

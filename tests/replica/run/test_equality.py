@@ -53,7 +53,7 @@ def test_backlog(name: str, transactions: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("source_options", [GTIDS, NO_GTIDS], ids=["gtid", "no gtid"])
-@pytest.mark.parametrize("seconds", [4, pytest.param(20, marks=LONG)])
+@pytest.mark.parametrize("seconds", [2, pytest.param(20, marks=LONG)])
 def test_live(source_options: dict[str, str], seconds: int, tmp_path: Path) -> None:
     with Pair(source_options, GTIDS) as pair:
         load = MixedLoad(pair.source, seed=2, mix=Mix(statement_format=True))

@@ -61,7 +61,7 @@ def test_the_target_has_executed_what_the_source_has(
             "INSERT INTO tagged.t VALUES (1); INSERT INTO tagged.t VALUES (2)"
         )
         stopping = Event()
-        thread = Thread(target=lambda: load.run(until=stopping, rate=120))
+        thread = Thread(target=lambda: load.run(until=stopping, rate=60))
         thread.start()
         try:
             for _ in range(4):

@@ -80,7 +80,7 @@ def test_a_bad_network(seed: int, faults: int, tmp_path: Path) -> None:
         load = MixedLoad(pair.source, seed=seed, mix=Mix(statement_format=True))
         load.prepare()
         daemon = stack.enter_context(DaemonProcess(pair.source, pair.target, tmp_path, settings))
-        with load.running(rate=100):
+        with load.running(rate=60):
             for _ in range(faults):
                 worsen(chance.choice(proxies), chance)
                 time.sleep(chance.random() * 1.2)
