@@ -20,7 +20,6 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from mtsd.model.build import COMPILED
 from mtsd.model.group import GroupKind
 from mtsd.schedule.limits import Limits
 from tests.schedule.worlds.simulated_run import ROOMY, Mode, RunSettings, SimulatedRun
@@ -190,7 +189,7 @@ def test_lives() -> None:
     run_state_machine_as_test(
         Lives,
         settings=settings(
-            max_examples=40 if COMPILED else 15,
+            max_examples=20,
             stateful_step_count=60,
             deadline=None,
             derandomize=True,
