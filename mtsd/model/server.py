@@ -2,11 +2,14 @@
 
 import enum
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 Version = tuple[int, int, int]
+NEVER: Final[Version] = (1 << 31, 0, 0)
+"""Later than every version: since when a family has what it does not have."""
+_Choice = TypeVar("_Choice")
 
 _MARIADB_IDENTITY: Final = "server_id "
 _MARIADB_KNOWS: Final[Version] = (5, 6, 0)
@@ -47,6 +50,14 @@ def version_of(text: str) -> Version | None:
     """Return the version in the `text` of a server's greeting, None if there is none in it."""
     found = _NUMBER.match(text.removeprefix(_OF_OLD_REPLICAS))
     return (int(found[1]), int(found[2]), int(found[3])) if found else None
+
+
+def of_version(choices: Sequence[tuple[Version, _Choice]], version: Version) -> _Choice:
+    """Return what a version has, of `choices` and the versions since which they are; newest first.
+
+    The last one is since (0, 0, 0).
+    """
+    return next(choice for since, choice in choices if version >= since)
 
 
 def identity_of(flavour: Flavour, variables: Mapping[str, str]) -> str:

@@ -4,8 +4,9 @@ from typing import Final
 
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.outcome.reason import Reason, Refused, refuse
-from mtsd.model.server import Flavour, flavour_of, version_of
+from mtsd.model.server import flavour_of, version_of
 from mtsd.wire.connection import Connection
+from mtsd.wire.family import SERVERS
 
 OTHER_VERSION = Reason(
     "the {server} has greeted as version {greeting}, and says after the login that it is {version}",
@@ -19,7 +20,6 @@ _SETTINGS: Final = {
     "sql_select_limit": "18446744073709551615",
     "sql_big_selects": "1",
 }
-_UNLIMITED_SINCE: Final = (5, 7, 8)
 
 
 class OtherServerError(NeedsPersonError):
@@ -45,13 +45,9 @@ async def make_neutral(connection: Connection) -> None:
     refused = other_version(connection.endpoint.role, greeting, str(version))
     if refused is not None:
         raise OtherServerError(refused)
-    if flavour_of(greeting) is Flavour.MARIADB:
-        # The latter, else a replica of the server may pass over what the session has logged.
-        own = b"SET @@session.max_statement_time=0,@@session.skip_replication=0"
-        await connection.run(own, 1)
-    elif (version_of(greeting) or (0, 0, 0)) >= _UNLIMITED_SINCE:
-        # It also ends the wait for a lock.
-        await connection.run(b"SET @@session.max_execution_time=0", 1)
+    family = SERVERS[flavour_of(greeting)]
+    if (version_of(greeting) or (0, 0, 0)) >= family.unlimited_since:
+        await connection.run(family.unlimited, 1)
 
 
 def other_version(server: str, greeting: str, version: str) -> Refused | None:

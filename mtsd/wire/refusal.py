@@ -10,6 +10,7 @@ import ssl
 from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.server import Flavour
 from mtsd.wire.endpoint import Endpoint
+from mtsd.wire.family import SERVERS
 
 _EXPIRED = 10
 _NOT_YET_VALID = 9
@@ -54,11 +55,7 @@ def unknown_plugin(endpoint: Endpoint, plugin: str, flavour: Flavour) -> Refused
 
     `flavour` is the server's: each family has another plugin that mtsd supports.
     """
-    supported = (
-        "IDENTIFIED VIA mysql_native_password"
-        if flavour is Flavour.MARIADB
-        else "IDENTIFIED WITH caching_sha2_password"
-    )
+    supported = SERVERS[flavour].supported_account
     return RefusedError(
         f"the {endpoint.role} {endpoint} requests authentication plugin {plugin!r} for user"
         f" {endpoint.user!r}, which mtsd does not support: give it an account that is {supported}",

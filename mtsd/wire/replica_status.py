@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mtsd.model.position import Position
-from mtsd.model.server import Flavour, ServerVersion, Version
+from mtsd.model.server import ServerVersion, Version, of_version
 from mtsd.wire.connection import Connection, Value
+from mtsd.wire.family import SERVERS
 
 _SAYS_REPLICA = (8, 0, 22)
 
@@ -52,10 +53,7 @@ class RegisteredReplica:
 
 def replica_status_statement(server: ServerVersion) -> str:
     """Return the statement whose rows `replica_status` parses: one of each channel."""
-    if server.flavour is Flavour.MARIADB:
-        # Without ALL, only of the connection without a name.
-        return "SHOW ALL SLAVES STATUS"
-    return "SHOW REPLICA STATUS" if server.number >= _SAYS_REPLICA else "SHOW SLAVE STATUS"
+    return of_version(SERVERS[server.flavour].replica_status, server.number)
 
 
 def replica_status(row: Mapping[str, Value]) -> ReplicaStatus:

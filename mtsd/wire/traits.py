@@ -4,21 +4,14 @@ from dataclasses import dataclass
 
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.outcome.reason import Reason, Refused, refuse
-from mtsd.model.server import Flavour, ServerVersion, Version, flavour_of, identity_of, version_of
+from mtsd.model.server import ServerVersion, Version, flavour_of, identity_of, version_of
 from mtsd.wire.connection import Connection
+from mtsd.wire.family import SERVERS
 from mtsd.wire.neutral_session import make_neutral
 
 TOO_OLD = Reason(
     "the {server} is version {version}", "upgrade it: {flavour} {oldest} or later is needed"
 )
-
-
-_OLDEST: dict[tuple[str, Flavour], Version] = {
-    ("source", Flavour.MYSQL): (5, 6, 0),
-    ("target", Flavour.MYSQL): (8, 0, 0),
-    ("source", Flavour.MARIADB): (10, 5, 0),
-    ("target", Flavour.MARIADB): (10, 5, 0),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +49,7 @@ class ServerTraits:
     @property
     def rules_ignore_case(self) -> bool:
         """Whether rules for tables that differ only in case may mean the same table."""
-        return self.lower_case_table_names or self.server.flavour is Flavour.MARIADB
+        return self.lower_case_table_names or SERVERS[self.server.flavour].rules_ignore_case
 
     @property
     def version(self) -> Version:
@@ -68,7 +61,7 @@ def supported(server: str, text: str) -> ServerVersion | Refused:
     """Return the version of a `server` ("source" or "target") from the `text` of its greeting."""
     flavour = flavour_of(text)
     version = version_of(text) or (0, 0, 0)
-    oldest = _OLDEST[server, flavour]
+    oldest = SERVERS[flavour].oldest[server]
     if version < oldest:
         return refuse(
             TOO_OLD,
