@@ -74,6 +74,14 @@ def server_id_of(identity: str) -> int:
     return int(number) if number != identity and number.isdecimal() else 0
 
 
+def flavour_of_origin(origin: str) -> Flavour:
+    """Return the family of what a GTID set has before the numbers.
+
+    It is a domain and a server_id, or a UUID.
+    """
+    return Flavour.MARIADB if origin.count("-") == 1 else Flavour.MYSQL
+
+
 def flavour_of_identity(identity: str) -> Flavour:
     """Return the family of a server from what `identity_of` has returned for it."""
     return Flavour.MARIADB if identity.startswith(_MARIADB_IDENTITY) else Flavour.MYSQL

@@ -16,7 +16,7 @@ from mtsd.model.group import (
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position, parse_position
-from mtsd.model.server import Flavour
+from mtsd.model.server import Flavour, flavour_of_origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +83,7 @@ def refuse_other_family(until: Until, source: Flavour) -> None:
     gtids = until.gtids
     origins = [each.uuid for each in gtids.places()] + [uuid for uuid, *_ in gtids.intervals()]
     for origin in origins:
-        # A domain and a server id, or a UUID.
-        family = Flavour.MARIADB if origin.count("-") == 1 else Flavour.MYSQL
+        family = flavour_of_origin(origin)
         if family is not source:
             raise NeedsPersonError(
                 f"the run is to end {until}: GTIDs of {origin} are {family.value}'s, but the source"

@@ -10,8 +10,8 @@ from mtsd.model.errors import MtsdError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.outcome.reason import Reason, refuse
 from mtsd.model.position import FIRST_EVENT
-from mtsd.model.server import Flavour
 from mtsd.source.continuation import ByFile, ByGtid
+from mtsd.source.family import SOURCES
 from mtsd.wire.connection import Connection
 from mtsd.wire.dump_packets import (
     COM_BINLOG_DUMP,
@@ -120,16 +120,16 @@ async def start_dump(
     Raises SameReplicaError, NeedsPersonError, ServerError, ConnectionLostError.
     """
     connection = session.connection
+    family = SOURCES[session.traits.server.flavour]
     found_another = False
     async with connection.answering():
-        if session.traits.server.flavour is not Flavour.MARIADB:
-            # MariaDB's list does not tell replicas apart, and needs a privilege of its own.
+        if family.tells_replicas_apart:
             found_another = await _look_for_the_same(session, identity, returns=returns)
         await _register(session, identity)
-        if isinstance(way, ByGtid) and session.traits.server.flavour is Flavour.MARIADB:
+        if isinstance(way, ByGtid) and family.begins_by_state:
             await _connect_state(connection, way)
     await reached(FaultPoint.BEFORE_DUMP)
-    if isinstance(way, ByGtid) and session.traits.server.flavour is Flavour.MARIADB:
+    if isinstance(way, ByGtid) and family.begins_by_state:
         # The place was set together with the rest of the handshake.
         request = dump(identity.server_id, "", FIRST_EVENT)
         await connection.command(COM_BINLOG_DUMP, request, answer=False)

@@ -5,7 +5,6 @@ from typing import Final
 
 from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.bytes.header import HEADER_SIZE
-from mtsd.binlog.events.dialect import MYSQL
 from mtsd.binlog.events.event_reader import EventReader
 from mtsd.config.start import FilePosition, Start
 from mtsd.model.errors import NeedsPersonError, ServerError
@@ -70,7 +69,7 @@ def _begins_group(code: int, reader: EventReader) -> bool:
     description = reader.description
     return (
         code == EventType.QUERY_EVENT
-        and reader.dialect is MYSQL
+        and not reader.dialect.all_have_gtids
         and description is not None
         and (version_of(description.server_version) or _WITH_HEADS) < _WITH_HEADS
     )

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
+from mtsd.model.server import flavour_of_identity
+from mtsd.source.family import SOURCES
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +25,6 @@ def mariadb_state(logged: str, applied: str) -> GtidSet:
     state = GtidSet.parse(logged)
     beyond = [str(gtid) for gtid in GtidSet.parse(applied).places() if gtid not in state]
     return GtidSet.parse(",".join([logged, *beyond]))
-
-
-def to_see_the_binary_log(*, mariadb: bool) -> str:
-    """Return the privilege that lets a user see which files a source has, and their end."""
-    return "BINLOG MONITOR" if mariadb else "REPLICATION CLIENT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,4 +54,4 @@ class SourceState:
     @property
     def privilege(self) -> str:
         """What a user needs to list the files and to see the end."""
-        return to_see_the_binary_log(mariadb=self.by_gtid)
+        return SOURCES[flavour_of_identity(self.uuid)].shows_binary_log

@@ -23,7 +23,6 @@ from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.model.position import NOWHERE
 from mtsd.model.pulse import Pulse, Wait
-from mtsd.model.server import Flavour
 from mtsd.model.temporary_tables import NOT_KNOWN
 from mtsd.source.continuation import (
     AHEAD,
@@ -36,6 +35,7 @@ from mtsd.source.continuation import (
     is_renamed,
     shown,
 )
+from mtsd.source.family import SOURCES
 from mtsd.source.handshake import (
     TAKEN,
     ReplicaIdentity,
@@ -340,7 +340,7 @@ class SourceStream:
 
     def _known_of_sessions(self, source: ServerTraits) -> TimestampDefaults | None:
         """Return what is known of a MySQL's sessions; each statement of a MariaDB says it."""
-        if source.server.flavour is not Flavour.MYSQL:
+        if SOURCES[source.server.flavour].states_timestamp_defaults:
             return None
         usual = source.explicit_defaults_for_timestamp
         if self._timestamp_defaults is None or self._timestamp_defaults.usual is not usual:

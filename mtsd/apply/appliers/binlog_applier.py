@@ -34,7 +34,6 @@ from mtsd.apply.tables.table_columns import explain_row_failure
 from mtsd.model.errors import ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group
-from mtsd.model.server import Flavour
 from mtsd.model.step import Rows
 from mtsd.schedule.batches.in_flight import Packet, Transaction
 
@@ -81,11 +80,8 @@ class BinlogApplier(SessionApplier):
 
     @property
     def creates_and_fills(self) -> bool:
-        """See `Applier`.
-
-        MySQL keeps CREATE TABLE … START TRANSACTION open for the rows only if it logs them.
-        """
-        return self.is_logged and self._session.traits.server.flavour is Flavour.MYSQL
+        """See `Applier`."""
+        return self.is_logged and self._session.family.creates_and_fills
 
     def bundle(self, packet: Packet, *, held: bool = False) -> Bundle | None:
         """See `Applier`.
@@ -218,7 +214,7 @@ class BinlogApplier(SessionApplier):
         if format_description == self._format:
             return
         statements = [binlog_statement(format_description)]
-        if self._session.traits.server.flavour is Flavour.MYSQL:
+        if self._session.family.described_with_gtid:
             # The description leaves the session with an anonymous GTID: then error 1782 if the
             # target has GTIDs, and 1837 after the next implicit commit if it does not even have a
             # binlog.

@@ -30,6 +30,7 @@ from mtsd.apply.tables.known_tables import of_databases
 from mtsd.apply.tables.table_layout import NO_TABLE, TableLayout, layout_of
 from mtsd.apply.tables.table_loading import load_table
 from mtsd.binlog.bytes.event_type import EventType
+from mtsd.binlog.events.dialect import dialect_of
 from mtsd.binlog.events.format_description import parse_format_description
 from mtsd.binlog.events.rows import (
     DUMMY_TABLE_ID,
@@ -43,7 +44,6 @@ from mtsd.model.errors import BinlogError, NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group
 from mtsd.model.outcome.reason import Refused
-from mtsd.model.server import Flavour, flavour_of
 from mtsd.model.step import Rows, Step, state_of_rows
 from mtsd.model.xa_xid import XaXid
 from mtsd.schedule.batches.in_flight import Packet
@@ -149,7 +149,7 @@ class SqlApplier(SessionApplier):
         if format_description and format_description != self._format:
             self._format = format_description
             version = parse_format_description(format_description).server_version
-            self._of_mariadb = flavour_of(version) is Flavour.MARIADB
+            self._of_mariadb = dialect_of(version).tables_of_mariadb
             self._forget_layouts()
 
     def bundle(self, packet: Packet, *, held: bool = False) -> Bundle | None:
@@ -178,7 +178,7 @@ class SqlApplier(SessionApplier):
         """See `Applier`."""
         super().forget_tables(databases)
         self._cascades.forget()
-        if self._of_mariadb and self._session.traits.server.flavour is Flavour.MYSQL:
+        if self._of_mariadb and self._session.family.cascades_compute:
             # Table maps of a MariaDB need not change with a foreign key that refers to the table,
             # and only what a MySQL computes counts further than the table.
             self._forget_layouts()
@@ -304,12 +304,12 @@ class SqlApplier(SessionApplier):
 
     def _making(self, *, forced: bool) -> RowSql:
         limit = min(_STATEMENT_BYTES, self._command_limit // 4)
-        flavour = self._session.traits.server.flavour
+        family = self._session.family
         if self._change is Change.CONVERGENT:
             return ConvergentSql(
-                limit, flavour, newer=self._newer, forced=forced, repairs=self._repairs
+                limit, family, newer=self._newer, forced=forced, repairs=self._repairs
             )
-        return RowSql(limit, flavour, idempotent=self._change is Change.IDEMPOTENT)
+        return RowSql(limit, family, idempotent=self._change is Change.IDEMPOTENT)
 
     async def _statements(
         self, rows: Rows, *, before: bool = False, forced: bool = False
@@ -495,7 +495,7 @@ def _set_checks(
         b"SET @@session.foreign_key_checks=%d, @@session.unique_checks=%d, @@session.timestamp=%b"
         % (keys, unique, time)
     )
-    if session.traits.server.flavour is Flavour.MARIADB:
+    if session.family.sets_constraint_checks:
         checks += b", @@session.check_constraint_checks=%d" % constraints
     if session.traits.loses_cascade_errors and not session.limits_lock_waits:
         # Nothing tells of a cascade that has waited too long: the row would count as missing.

@@ -18,6 +18,7 @@ from typing import Final
 from mtsd.apply.position.others_prepared import others_prepared
 from mtsd.apply.position.position_tables import PositionTables
 from mtsd.apply.position.prepared_table import PreparedRow
+from mtsd.apply.session.family import TARGETS
 from mtsd.apply.session.innodb_monitor import wait_for_ended_sessions
 from mtsd.apply.session.retry import insist
 from mtsd.apply.session.session import TargetSession, next_gtid
@@ -26,14 +27,11 @@ from mtsd.apply.session.xa import ROLLED_BACK, UNKNOWN_XID, prepared_xids, state
 from mtsd.model.errors import ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.outcome.reason import Reason, Refused, refuse
-from mtsd.model.server import Flavour
 from mtsd.model.xa_xid import XaXid
 from mtsd.schedule.done.worker_row import WorkerRow
 from mtsd.wire.binlog_status import has_executed
 from mtsd.wire.traits import ServerTraits
 from mtsd.wire.understood import understood
-
-DETACHES_SINCE: Final = (8, 0, 29)
 
 UNLOGGED = Reason(
     "XA transactions cannot be applied: the target writes a binary log, and [target] binary_log ="
@@ -55,7 +53,7 @@ def why_not(traits: ServerTraits, *, logged: bool) -> Refused | None:
     """
     if traits.log_bin and not logged:
         return refuse(UNLOGGED)
-    if traits.server.flavour is Flavour.MYSQL and traits.version < DETACHES_SINCE:
+    if traits.server.number < TARGETS[traits.server.flavour].detaches_since:
         return refuse(ATTACHED, version=".".join(map(str, traits.version)))
     return None
 
@@ -68,7 +66,6 @@ NO_GLOBAL_PART = Reason(
     "the xid {xid} has an empty global part (gtrid), which a MariaDB does not accept",
     "let the source's applications use another one",
 )
-_LARGEST_FORMAT_OF_MARIADB: Final = (1 << 31) - 1
 _LOOK_PERIOD_S: Final = 0.05
 _DETACHED_WITHIN_S: Final = 10.0
 """How long a MariaDB may need to notice that the session of a transaction has ended."""
@@ -95,11 +92,10 @@ class Branches:
 
     def why_not_named(self, xid: XaXid) -> Refused | None:
         """Return why a transaction cannot have that xid here; None if it can."""
-        if self._session.traits.server.flavour is not Flavour.MARIADB:
-            return None
-        if xid.format_id > _LARGEST_FORMAT_OF_MARIADB:
-            return refuse(FORMAT_TOO_LARGE, xid=xid, largest=_LARGEST_FORMAT_OF_MARIADB)
-        if not xid.gtrid:
+        largest = self._session.family.largest_xid_format
+        if xid.format_id > largest:
+            return refuse(FORMAT_TOO_LARGE, xid=xid, largest=largest)
+        if not xid.gtrid and not self._session.family.empty_gtrid:
             return refuse(NO_GLOBAL_PART, xid=xid)
         return None
 
@@ -262,7 +258,7 @@ class Branches:
         """Return whether a transaction is unknown because another session still has it."""
         return (
             error.number == UNKNOWN_XID
-            and self._session.traits.server.flavour is Flavour.MARIADB
+            and self._session.family.attaches_prepared
             and await self.is_prepared(xid)
         )
 

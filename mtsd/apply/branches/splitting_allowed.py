@@ -7,7 +7,6 @@ from mtsd.apply.session.session import TargetSession
 from mtsd.apply.session.xa import NOT_ALLOWED, prepared_xids
 from mtsd.model.errors import ServerError
 from mtsd.model.outcome.reason import Reason, Refused, refuse
-from mtsd.model.server import Flavour
 from mtsd.wire.understood import understood
 
 ON_MARIADB: Final = Reason(
@@ -28,7 +27,7 @@ async def why_not_split(session: TargetSession) -> Refused | None:
 
     Raises ServerError, ConnectionLostError.
     """
-    if session.traits.server.flavour is Flavour.MARIADB:
+    if not session.family.splits:
         return refuse(ON_MARIADB)
     if refused := why_not(session.traits, logged=session.is_logged):
         return refused

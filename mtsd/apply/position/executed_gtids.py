@@ -8,9 +8,9 @@ from mtsd.apply.session.session import next_gtid
 from mtsd.apply.sql import literals
 from mtsd.model.errors import ServerError
 from mtsd.model.gtid import Gtid, GtidSet
-from mtsd.model.server import Flavour
 from mtsd.wire.binlog_status import executed_gtids
 from mtsd.wire.connection import Connection
+from mtsd.wire.family import SERVERS
 from mtsd.wire.traits import ServerTraits
 from mtsd.wire.understood import understood
 
@@ -23,7 +23,7 @@ async def held_gtids(connection: Connection, traits: ServerTraits) -> GtidSet:
 
     Raises ServerError, ConnectionLostError.
     """
-    if traits.server.flavour is not Flavour.MARIADB:
+    if not SERVERS[traits.server.flavour].has_domains:
         return await executed_gtids(connection)
     ((logged, applied),) = await connection.query(
         b"SELECT @@global.gtid_binlog_state, @@global.gtid_slave_pos"

@@ -22,6 +22,7 @@ from mtsd.apply.position.prepared_table import PreparedTable
 from mtsd.apply.position.split_table import SplitTable
 from mtsd.apply.position.target_identity import IdentityTable
 from mtsd.apply.position.worker_info import NAME_COLUMN, TABLE_OPTIONS, WorkerInfo, present
+from mtsd.apply.session.family import MYSQL, TargetFamily
 from mtsd.apply.sql import literals
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.gtid import GtidSet
@@ -29,7 +30,6 @@ from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.outcome.failed_group import FailedGroup
 from mtsd.model.outcome.reason import refuse
 from mtsd.model.position import Position
-from mtsd.model.server import Flavour
 from mtsd.model.temporary_tables import TemporaryTables
 from mtsd.schedule.done.worker_row import WorkerRow
 from mtsd.wire.connection import Row
@@ -110,10 +110,10 @@ class PositionTables:
         self._channel = literals.text(channel)
         self._of_channel = b" WHERE `Channel_name`=" + self._channel
 
-    def definitions(self, flavour: Flavour = Flavour.MYSQL) -> list[bytes]:
+    def definitions(self, family: TargetFamily = MYSQL) -> list[bytes]:
         """Return the statements that create the schema and its tables if they do not exist.
 
-        `flavour` is the target's.
+        `family` is the target's.
         """
         relay_log_info = f"""CREATE TABLE IF NOT EXISTS {self._relay_log_info.decode()} (
   `Channel_name` VARCHAR(64) NOT NULL PRIMARY KEY,
@@ -158,7 +158,7 @@ class PositionTables:
         database = b"CREATE DATABASE IF NOT EXISTS " + literals.name(self.schema)
         return [
             database,
-            self.workers.definition(flavour),
+            self.workers.definition(family),
             relay_log_info.encode(),
             in_doubt.encode(),
             *self.failed.definitions(),

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from pymysql.constants import ER
 
+from mtsd.apply.session.family import MYSQL, TargetFamily
 from mtsd.apply.sql import literals
 from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.bytes.header import HEADER_SIZE
@@ -25,7 +26,6 @@ from mtsd.binlog.events.rows import STMT_END
 from mtsd.model.errors import ServerError
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
-from mtsd.model.server import Flavour
 from mtsd.schedule.done.executed_groups import ExecutedGroups
 from mtsd.schedule.done.worker_row import WorkerRow
 from mtsd.wire.connection import Row
@@ -136,13 +136,10 @@ class WorkerInfo:
             bytes((len(COLUMNS) + 7) // 8),
         ))  # fmt: skip
 
-    def definition(self, flavour: Flavour = Flavour.MYSQL) -> bytes:
-        """Return the statement that creates the table if it does not exist.
-
-        MariaDB looks for the row of a row event by the primary key only, whatever the event has.
-        """
+    def definition(self, family: TargetFamily = MYSQL) -> bytes:
+        """Return the statement that creates the table if it does not exist."""
         keys = "PRIMARY KEY (`Channel_name`, `Id`),\n  UNIQUE KEY (`Token`)"
-        if flavour is Flavour.MARIADB:
+        if family.finds_by_primary_key:
             keys = "PRIMARY KEY (`Token`),\n  UNIQUE KEY (`Channel_name`, `Id`)"
         columns = ",\n".join(f"  `{column.name}` {column.definition}" for column in COLUMNS)
         return (

@@ -26,13 +26,13 @@ from mtsd.apply.rows.row_sql import (
     literals_of,
     require_progress,
 )
+from mtsd.apply.session.family import MYSQL, TargetFamily
 from mtsd.apply.sql import literals
 from mtsd.apply.tables.table_layout import TableLayout
 from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.values.column_type import ColumnType
 from mtsd.binlog.values.row_image import RowImage
 from mtsd.model.errors import NotSupportedError
-from mtsd.model.server import Flavour
 
 _PARTIAL_UPDATE: Final = EventType.PARTIAL_UPDATE_ROWS_EVENT.value
 _COMPARED: Final = frozenset({
@@ -66,7 +66,7 @@ class ConvergentSql(RowSql):
     def __init__(
         self,
         statement_bytes: int,
-        target: Flavour = Flavour.MYSQL,
+        target: TargetFamily = MYSQL,
         *,
         newer: str = "",
         forced: bool = False,

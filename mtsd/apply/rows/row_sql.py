@@ -8,6 +8,7 @@ else by all columns that the source has logged.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from mtsd.apply.session.family import MYSQL, TargetFamily
 from mtsd.apply.sql import literals
 from mtsd.apply.sql.json_literal import json_literal
 from mtsd.apply.sql.row_literals import json_as_text
@@ -20,23 +21,14 @@ from mtsd.binlog.values.column_values import Convert
 from mtsd.binlog.values.json_diff import JsonDiff, JsonOperation, parse_json_diffs
 from mtsd.binlog.values.row_image import ImageDecoder, RowImage
 from mtsd.model.errors import BinlogError
-from mtsd.model.server import Flavour
 
 _INSERTS: Final = frozenset(kind.value for kind in INSERTS)
 _UPDATES: Final = frozenset(kind.value for kind in UPDATES)
 _PARTIAL_UPDATE: Final = EventType.PARTIAL_UPDATE_ROWS_EVENT.value
 _PARTIAL_JSON: Final = 1
 _NULL: Final = b"NULL"
-_LENIENT: Final = {
-    Flavour.MYSQL: (b"", b" /*+ SET_VAR(sql_mode='NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES') */"),
-    Flavour.MARIADB: (
-        b"SET STATEMENT sql_mode='NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES' FOR ",
-        b"",
-    ),
-}
-"""What stands before and after the first word of a statement with an ENUM that is none of its
-members, which has the number 0: strict mode refuses it."""
 STRICT: Final = (b"", b"")
+"""In place of what is lenient in the target's family."""
 _ANY_NUMBER: Final = 1 << 32
 _MOST_ALTERNATIVES: Final = 250
 """Rows of a DELETE with a condition for each: servers take the square of the time for more."""
@@ -58,10 +50,10 @@ class RowSql:
     """
 
     def __init__(
-        self, statement_bytes: int, target: Flavour = Flavour.MYSQL, *, idempotent: bool = False
+        self, statement_bytes: int, target: TargetFamily = MYSQL, *, idempotent: bool = False
     ) -> None:
         self._limit = statement_bytes
-        self._lenient = _LENIENT[target]
+        self._lenient = target.lenient
         self._insert = b"REPLACE" if idempotent else b"INSERT"
         self._ignore = b" IGNORE" if idempotent else b""
         self._head = b""

@@ -10,10 +10,11 @@ from itertools import groupby
 from typing import Final
 
 from mtsd.apply.rows.bundle import Setting
+from mtsd.apply.session.family import TARGETS
 from mtsd.apply.session.session_state import changes
 from mtsd.apply.sql.literals import blob
 from mtsd.model.group import Group
-from mtsd.model.server import Flavour, ServerVersion, Version
+from mtsd.model.server import ServerVersion
 from mtsd.model.session import (
     ALLOW_INVALID_DATES,
     COMPUTING_MODES,
@@ -23,10 +24,6 @@ from mtsd.model.session import (
 )
 from mtsd.model.step import state_of_rows
 
-_TRUNCATES: Final[Version] = (8, 0, 0)
-"""The first version with TIME_TRUNCATE_FRACTIONAL."""
-_OFFSETS: Final[Version] = (8, 0, 19)
-"""The first version whose literals may have a time zone's offset."""
 _NO_AUTO_VALUE_ON_ZERO: Final = 1 << 19
 _STRICT_ALL_TABLES: Final = 1 << 22
 _OF_SQL: Final = _NO_AUTO_VALUE_ON_ZERO | _STRICT_ALL_TABLES | ALLOW_INVALID_DATES
@@ -41,7 +38,7 @@ def keeps_zones(server: ServerVersion, newer: str) -> bool:
 
     It has to accept TIMESTAMPs of UTC in each. That the `newer` row wins is found out in UTC.
     """
-    return server.flavour is Flavour.MYSQL and server.number >= _OFFSETS and not newer
+    return server.number >= TARGETS[server.flavour].offsets_since and not newer
 
 
 class RowStates:
@@ -55,11 +52,9 @@ class RowStates:
         self.back: Final = changes({}, self.own)
         """The statement that leads from any state to it."""
         self._always = _OF_SQL if as_sql else 0
-        modes = _BESIDE_SQL if as_sql else COMPUTING_MODES
-        if server.flavour is Flavour.MARIADB:
-            # Its other bits are not MySQL's.
-            modes &= NO_UNSIGNED_SUBTRACTION
-        elif server.number < _TRUNCATES:
+        family = TARGETS[server.flavour]
+        modes = (_BESIDE_SQL if as_sql else COMPUTING_MODES) & family.row_modes
+        if server.number < family.truncates_since:
             modes &= ~TIME_TRUNCATE_FRACTIONAL
         self._modes = modes
 

@@ -1,26 +1,14 @@
 """Who waits for a row lock of this session, from the server's own tables of locks."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
+from mtsd.apply.session.family import TARGETS
 from mtsd.apply.sql import literals
 from mtsd.model.errors import ServerError
 from mtsd.model.server import Flavour
 from mtsd.wire.connection import Connection
 from mtsd.wire.understood import understood
 
-LOCK_WAITS: Final[Mapping[Flavour, bytes]] = MappingProxyType({
-    Flavour.MYSQL: (
-        b"SELECT REQUESTING_ENGINE_TRANSACTION_ID AS waiting,"
-        b"BLOCKING_ENGINE_TRANSACTION_ID AS holding FROM performance_schema.data_lock_waits"
-    ),
-    Flavour.MARIADB: (
-        b"SELECT requesting_trx_id AS waiting,blocking_trx_id AS holding"
-        b" FROM information_schema.INNODB_LOCK_WAITS"
-    ),
-})  # fmt: skip
-"""The query for the transactions that wait for others."""
 _NOT_ALLOWED: Final = frozenset({1142, 1143, 1227})
 _NO_SUCH_TABLE: Final = frozenset({1109, 1146})
 
@@ -33,13 +21,14 @@ async def sessions_waiting(connection: Connection, flavour: Flavour) -> frozense
     the thread of a lock are of no use: that is whoever has made it explicit, often the one who
     waits. Raises ServerError, ConnectionLostError.
     """
+    waits = TARGETS[flavour].lock_waits
     try:
         rows = await connection.query(
             b"SELECT theirs.trx_mysql_thread_id FROM (%b) AS waits"
             b" JOIN information_schema.INNODB_TRX AS own ON own.trx_id=waits.holding"
             b" JOIN information_schema.INNODB_TRX AS theirs ON theirs.trx_id=waits.waiting"
             # CONNECTION_ID() would be the pseudo_thread_id.
-            b" WHERE own.trx_mysql_thread_id=%d" % (LOCK_WAITS[flavour], connection.thread_id)
+            b" WHERE own.trx_mysql_thread_id=%d" % (waits, connection.thread_id)
         )
     except ServerError as error:
         if error.number not in _NOT_ALLOWED | _NO_SUCH_TABLE:

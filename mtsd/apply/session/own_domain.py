@@ -8,6 +8,7 @@ source's: with gtid_strict_mode a server refuses then to go on as the source's r
 from mtsd.model.gtid import GtidSet
 from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.model.server import Flavour
+from mtsd.wire.family import SERVERS
 
 SHARED_DOMAIN = Reason(
     "mtsd writes to the target's binary log in the GTID domain {domain}, in which the source has"
@@ -30,7 +31,7 @@ def own_domain(configured: int, flavour: Flavour, server_id: int, *, logged: boo
     applied to its binary log. Servers of one topology have different server_ids, so a server_id
     usually is nobody else's domain.
     """
-    if flavour is not Flavour.MARIADB or not logged:
+    if not SERVERS[flavour].has_domains or not logged:
         return None
     return configured or server_id
 

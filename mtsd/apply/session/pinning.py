@@ -14,20 +14,16 @@ of the source that depends on another one is refused (`mtsd.apply.session.statem
 from dataclasses import dataclass
 from typing import Final
 
+from mtsd.apply.session.family import TARGETS
 from mtsd.apply.session.session_state import THREAD_ID, changes
 from mtsd.model.errors import ServerError
 from mtsd.model.outcome.reason import Reason, Refused, refuse
-from mtsd.model.server import Flavour, flavour_of
+from mtsd.model.server import flavour_of
 from mtsd.wire.connection import Connection
+from mtsd.wire.family import SERVERS
 
 NOT_ALLOWED: Final = 1227
 _AUTOMATIC_GTID: Final = b"SET @@session.gtid_next='AUTOMATIC'"
-PRIVILEGE: Final = {
-    Flavour.MYSQL: "SESSION_VARIABLES_ADMIN",
-    Flavour.MARIADB: "BINLOG REPLAY",
-}
-"""With which a user may set all but sql_log_bin."""
-_OF_LOGGING: Final = {**PRIVILEGE, Flavour.MARIADB: "BINLOG ADMIN"}
 
 CANNOT_PIN = Reason(
     "{user} may not set {values} in its own sessions on the target, which have other values, and"
@@ -84,15 +80,16 @@ async def pin(
         for name, value in refused.items()
         if name != THREAD_ID and not await _is(connection, name, value)
     ]
+    family = TARGETS[flavour]
     if differing:
         values = ", ".join(differing)
-        return refuse(CANNOT_PIN, user=user, values=values, privilege=PRIVILEGE[flavour])
+        privilege = family.privilege_to_pin
+        return refuse(CANNOT_PIN, user=user, values=values, privilege=privilege)
     if len(sets) > 1 and not await _may(connection, sets[1]):
         wanted, other = ("true", "false") if binary_log else ("false", "true")
-        return refuse(
-            CANNOT_LOG, user=user, wanted=wanted, other=other, privilege=_OF_LOGGING[flavour]
-        )
-    sets_gtids = flavour is Flavour.MARIADB or await _may(connection, _AUTOMATIC_GTID)
+        privilege = family.privilege_to_log
+        return refuse(CANNOT_LOG, user=user, wanted=wanted, other=other, privilege=privilege)
+    sets_gtids = SERVERS[flavour].has_domains or await _may(connection, _AUTOMATIC_GTID)
     return Pinned(frozenset(refused), sets_gtids)
 
 

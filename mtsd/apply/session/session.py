@@ -7,6 +7,7 @@ from typing import Final
 
 from pymysql.constants import ER
 
+from mtsd.apply.session.family import TARGETS
 from mtsd.apply.session.own_domain import own_domain
 from mtsd.apply.session.pinning import NOT_ALLOWED, pin
 from mtsd.apply.session.retry import ROW_GONE, insist, patiently
@@ -28,11 +29,6 @@ from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.traits import ServerTraits, read_traits
 from mtsd.wire.understood import understood
 
-_COLLATIONS = b"SELECT ID,COLLATION_NAME,CHARACTER_SET_NAME FROM information_schema.COLLATIONS"
-_MARIADB_COLLATIONS = (
-    b"SELECT ID,FULL_COLLATION_NAME,CHARACTER_SET_NAME"
-    b" FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
-)
 _NOT_ROLLED_BACK = 1196
 NEUTRAL: Final = b"information_schema"
 _GUARD: Final = b"SAVEPOINT mtsd_guard"
@@ -77,6 +73,7 @@ class TargetSession:
     ) -> None:
         self.connection = connection
         self.traits = traits
+        self.family: Final = TARGETS[traits.server.flavour]
         self._settings = settings
         self.reached = reached
         self.states = StatementStates(
@@ -315,8 +312,7 @@ class TargetSession:
     async def known_collations(self, satellites: Sequence[Satellite]) -> Mapping[int, Collation]:
         """Return the target's collations by number, if these satellites need any."""
         if not self._collations and needs_collations(satellites):
-            mariadb = self.traits.server.flavour is Flavour.MARIADB
-            rows = await self.connection.query(_MARIADB_COLLATIONS if mariadb else _COLLATIONS)
+            rows = await self.connection.query(self.family.collations)
             self._collations = {
                 literals.number(id_): Collation(str(name).encode(), str(character_set).encode())
                 for id_, name, character_set in rows

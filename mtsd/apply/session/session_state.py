@@ -6,9 +6,10 @@ event's state is applied on top of it for that one statement.
 
 from collections.abc import Iterator, Sequence
 
+from mtsd.apply.session.family import TARGETS
 from mtsd.apply.sql.literals import blob, text
 from mtsd.binlog.bytes.character_sets import character_set
-from mtsd.model.server import Flavour, ServerVersion, Version
+from mtsd.model.server import ServerVersion
 from mtsd.model.session import SessionContext
 from mtsd.model.step import QueryEvent
 
@@ -50,55 +51,10 @@ PINNED: dict[bytes, bytes] = {
     # of a thread of the source with the same id. No thread has this one.
     THREAD_ID: b"%d" % NO_THREAD,
 }
-"""Variables of a session between statements; those of `_NEWER` if the server has them.
+"""Variables of a session between statements; a family has others, too.
 
 Texts are hex literals, as the session's character set may be UTF-16 when they are set.
 """
-
-_NEWER: dict[bytes, tuple[tuple[int, int, int], bytes]] = {
-    # Under IDEMPOTENT, a BINLOG statement passes over a row that is missing or there already.
-    b"rbr_exec_mode": ((0, 0, 0), text("STRICT")),
-    b"max_execution_time": ((5, 7, 8), b"0"),
-    b"transaction_isolation": ((5, 7, 20), text("READ-COMMITTED")),
-    b"transaction_read_only": ((5, 7, 20), b"0"),
-    b"default_collation_for_utf8mb4": ((8, 0, 11), b"DEFAULT"),
-    b"sql_require_primary_key": ((8, 0, 13), b"0"),
-    # Not known. From a version before 8.3, REVOKE of what somebody does not have is no error.
-    b"original_server_version": ((8, 0, 14), b"999999"),
-    b"default_table_encryption": ((8, 0, 16), b"DEFAULT"),
-    b"xa_detach_on_prepare": ((8, 0, 29), b"1"),
-    b"sql_generate_invisible_primary_key": ((8, 0, 30), b"0"),
-    # Otherwise it is not seen where columns are looked up.
-    b"show_gipk_in_create_table_and_information_schema": ((8, 0, 30), b"1"),
-    b"restrict_fk_on_non_standard_key": ((8, 4, 0), b"0"),
-    b"enable_cascade_triggers": ((9, 7, 0), b"0"),
-}
-"""These have the values that a server's own replica sets regardless of the global value:
-restrict_fk_on_non_standard_key, enable_cascade_triggers, sql_generate_invisible_primary_key, and
-of `PINNED` sql_big_selects (performance_schema.variables_by_thread shows them)."""
-
-
-_MARIADB: dict[bytes, tuple[Version, bytes]] = {
-    # utf8mb4_general_ci: it has no utf8mb4_0900_ai_ci, at least not in every version.
-    b"character_set_client": ((0, 0, 0), b"45"),
-    b"collation_connection": ((0, 0, 0), b"45"),
-    b"tx_isolation": ((0, 0, 0), text("READ-COMMITTED")),
-    b"tx_read_only": ((0, 0, 0), b"0"),
-    b"check_constraint_checks": ((0, 0, 0), b"1"),
-    b"sql_if_exists": ((0, 0, 0), b"0"),
-    b"system_versioning_insert_history": ((10, 11, 0), b"0"),
-    # As in the server's own replica: the setting of the source is not in its binlog.
-    b"system_versioning_alter_history": ((0, 0, 0), text("KEEP")),
-    # Limits for clients: they would end a large transaction.
-    b"max_statement_time": ((0, 0, 0), b"0"),
-    b"idle_transaction_timeout": ((0, 0, 0), b"0"),
-    b"idle_write_transaction_timeout": ((0, 0, 0), b"0"),
-    # Logged twice, a definition that was interrupted would look as if it had been applied.
-    b"binlog_alter_two_phase": ((10, 8, 1), b"0"),
-    # An empty text would be NULL under sql_mode = EMPTY_STRING_IS_NULL.
-    b"character_set_collations": ((11, 2, 0), b"X''"),
-}
-"""What a MariaDB has in place of `_NEWER`, and since which version."""
 
 
 _COLLATIONS = frozenset({b"collation_connection", b"collation_server"})
@@ -110,10 +66,8 @@ _ISOLATION = (b"transaction_isolation", b"tx_isolation")
 
 def pinned(server: ServerVersion) -> dict[bytes, bytes]:
     """Return the pinned state for a server of this version."""
-    more, version = _NEWER, server.number
-    if server.flavour is Flavour.MARIADB:
-        more = _MARIADB
-    added = {name: value for name, (since, value) in more.items() if version >= since}
+    more = TARGETS[server.flavour].session_values
+    added = {name: value for name, (since, value) in more.items() if server.number >= since}
     state = PINNED | added
     if not sets_timestamp_defaults(server):
         del state[TIMESTAMP_DEFAULTS]
@@ -121,14 +75,9 @@ def pinned(server: ServerVersion) -> dict[bytes, bytes]:
 
 
 def sets_timestamp_defaults(server: ServerVersion) -> bool:
-    """Return whether a session can set explicit_defaults_for_timestamp.
-
-    In earlier versions of MariaDB it is an option of the server (error 1238), and not in its
-    binlog (MDEV-28632, MDEV-29078).
-    """
-    if server.flavour is not Flavour.MARIADB:
-        return True
-    return server.number[2] >= _TIMESTAMP_DEFAULTS_SINCE.get(server.number[:2], 0)
+    """Return whether a session can set explicit_defaults_for_timestamp."""
+    since = TARGETS[server.flavour].timestamp_defaults_since
+    return server.number[2] >= since.get(server.number[:2], 0)
 
 
 def of_query(
@@ -138,10 +87,8 @@ def of_query(
 
     It has the thread id only if `state` has one.
     """
-    timestamp = b"%d.%06d" % (query.timestamp, query.microseconds or 0)
-    if server.flavour is Flavour.MARIADB:
-        # It cuts off what is less than a microsecond, of a number that may be a little too small.
-        timestamp += b"5"
+    more = TARGETS[server.flavour].after_timestamp
+    timestamp = b"%d.%06d%b" % (query.timestamp, query.microseconds or 0, more)
     wanted = {**state, b"timestamp": timestamp}
     if THREAD_ID in wanted:
         wanted[THREAD_ID] = b"%d" % query.thread_id
@@ -185,8 +132,7 @@ def context_state(
         if value is not None and name in state:
             state[name] = collation(value) if name in _COLLATIONS else b"%d" % value
     client = context.character_set_client
-    if client is not None and server.flavour is Flavour.MARIADB:
-        # By number it accepts only the default collation of each set.
+    if client is not None and not TARGETS[server.flavour].sets_client_by_number:
         state[b"character_set_client"] = text(character_set(client))
     if context.sql_mode is not None:
         state[b"sql_mode"] = b"%d" % (context.sql_mode & ~_gone_modes(server))
@@ -208,7 +154,6 @@ def only_settled(state: dict[bytes, bytes]) -> dict[bytes, bytes]:
 
 
 TIMESTAMP_DEFAULTS = b"explicit_defaults_for_timestamp"
-_TIMESTAMP_DEFAULTS_SINCE = {(10, 5): 17, (10, 6): 9, (10, 7): 5, (10, 8): 4, (10, 9): 2}
 _SETTLED = frozenset({TIMESTAMP_DEFAULTS, b"xa_detach_on_prepare"})
 
 

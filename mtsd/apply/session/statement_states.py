@@ -6,8 +6,8 @@ Nothing is sent here: what to send is returned.
 from collections.abc import Collection, Sequence
 from typing import Final
 
+from mtsd.apply.session.family import TARGETS
 from mtsd.apply.session.other_family import statement_of
-from mtsd.apply.session.pinning import PRIVILEGE
 from mtsd.apply.session.satellites import after_statement
 from mtsd.apply.session.session_state import (
     THREAD_ID,
@@ -45,7 +45,9 @@ class StatementStates:
     state, an expression; `rows_as_sql` says whether rows are applied as SQL, which may cascade.
     """
 
-    __slots__ = ("_contexts", "_lock", "_reset", "_source", "_thread_id", "_traits", "own")
+    __slots__ = (
+        "_contexts", "_family", "_lock", "_reset", "_source", "_thread_id", "_traits", "own",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -57,6 +59,7 @@ class StatementStates:
         rows_as_sql: bool,
     ) -> None:
         self._traits: Final = traits
+        self._family: Final = TARGETS[traits.server.flavour]
         self._source: Final = source
         self._thread_id: Final = thread_id
         own = pinned(traits.server)
@@ -98,7 +101,7 @@ class StatementStates:
 
         Nothing is returned if it is not known, or set. From now on it is part of the own state.
         """
-        if explicit is None or self._traits.server.flavour is not Flavour.MYSQL:
+        if explicit is None or not self._family.settles_timestamp_defaults:
             return b""
         own = {**self.own, TIMESTAMP_DEFAULTS: b"%d" % explicit}
         difference = changes(self.own, own)
@@ -161,7 +164,7 @@ class StatementStates:
     def _refuse_thread(self, statement: Statement) -> None:
         if THREAD_ID in self.own or not needs_its_thread(statement):
             return
-        privilege = PRIVILEGE[self._traits.server.flavour]
+        privilege = self._family.privilege_to_pin
         raise NotSupportedError(
             "a statement runs in a session that looks like the source's, which the target's user"
             f" may not make (it may not set {THREAD_ID.decode()}):"

@@ -4,9 +4,10 @@ from typing import Final
 
 from pymysql.constants import ER
 
+from mtsd.apply.session.family import TARGETS
 from mtsd.apply.sql import literals
 from mtsd.model.errors import ConnectionLostError, ServerError
-from mtsd.model.server import Flavour, flavour_of
+from mtsd.model.server import flavour_of
 from mtsd.model.xa_xid import XaXid
 from mtsd.wire.connection import Connection
 from mtsd.wire.understood import understood
@@ -27,7 +28,7 @@ _HAS_ENDED: Final = ROLLED_BACK | {ER.XAER_RMFAIL, UNKNOWN_XID}
 
 def needs_branch_sessions(connection: Connection) -> bool:
     """Return whether a server keeps what is prepared attached to the session that prepared it."""
-    return flavour_of(connection.server_version) is Flavour.MARIADB
+    return TARGETS[flavour_of(connection.server_version)].attaches_prepared
 
 
 def statement(verb: bytes, xid: XaXid) -> bytes:
@@ -65,7 +66,7 @@ async def prepared_xids(connection: Connection) -> frozenset[XaXid]:
 
     Raises ServerError `NOT_ALLOWED` without the privilege XA_RECOVER_ADMIN.
     """
-    if flavour_of(connection.server_version) is Flavour.MARIADB:
+    if not TARGETS[flavour_of(connection.server_version)].lists_xids_in_hex:
         return frozenset(_xid(*row) for row in await connection.query(b"XA RECOVER"))
     rows = await connection.query(b"XA RECOVER CONVERT XID")
     return frozenset(_xid(a, b, c, _of_hex(data)) for a, b, c, data in rows)

@@ -28,7 +28,6 @@ from mtsd.binlog.sql.quoting import quoted
 from mtsd.model.errors import MtsdError, NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group
-from mtsd.model.server import Flavour
 from mtsd.model.step import Satellite, Statement
 
 _VERBS: Final = (b"INSERT", b"UPDATE", b"DELETE", b"REPLACE")
@@ -113,7 +112,7 @@ async def plain_run(session: TargetSession, groups: Sequence[Group]) -> PlainRun
         wanted = session.states.wanted(statement)
         if statement.query.database != database or (_DATABASE in state and _DATABASE not in wanted):
             database = statement.query.database
-            sql += _use(database, session.traits.server.flavour)
+            sql += _use(database, again=session.family.keeps_collation_in_use)
             state = {name: value for name, value in state.items() if name != _DATABASE}
         try:
             sql.append(before_statement(statement.satellites, collations))
@@ -189,13 +188,9 @@ def _packets(parts: Sequence[_Part], limit: int) -> Iterator[list[_Part]]:
     yield packet
 
 
-def _use(database: str, flavour: Flavour) -> list[bytes]:
+def _use(database: str, *, again: bool) -> list[bytes]:
     neutral = b"USE `%b`" % NEUTRAL
     if not database:
         return [neutral]
     use = b"USE " + quoted(database, None)
-    if flavour is Flavour.MARIADB:
-        # Otherwise it keeps the collation that the database had before an ALTER DATABASE in
-        # another session.
-        return [neutral, use]
-    return [use]
+    return [neutral, use] if again else [use]

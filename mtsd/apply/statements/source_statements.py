@@ -22,7 +22,6 @@ from mtsd.binlog.sql.qualifiers import names
 from mtsd.binlog.sql.statement_secrets import first_secret, shown
 from mtsd.model.errors import NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
-from mtsd.model.server import Flavour
 from mtsd.model.step import Duplicates, Statement, StatementKind
 from mtsd.wire.connection import Connection, Loaded
 from mtsd.wire.understood import understood
@@ -182,9 +181,7 @@ async def _use(session: TargetSession, statement: Statement) -> bool:
     """
     query = statement.query
     if query.database:
-        if session.traits.server.flavour is Flavour.MARIADB:
-            # Otherwise it keeps the collation that the database had before an ALTER DATABASE in
-            # another session.
+        if session.family.keeps_collation_in_use:
             await session.connection.command(_INIT_DB, NEUTRAL, answer=True)
         try:
             wanted = query.database.encode("utf-8", "surrogateescape")

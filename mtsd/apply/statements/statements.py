@@ -3,6 +3,7 @@
 from typing import Final
 
 from mtsd.apply.session.aside import aside
+from mtsd.apply.session.family import TARGETS
 from mtsd.apply.session.session import TargetSession
 from mtsd.apply.statements.routine_tables import run_with_routines
 from mtsd.apply.statements.session_tables import SessionTables
@@ -18,11 +19,9 @@ from mtsd.binlog.sql.statement import disable_on_replica
 from mtsd.binlog.sql.statement_secrets import shown
 from mtsd.binlog.sql.temporary_tables import is_rename
 from mtsd.model.errors import NotSupportedError
-from mtsd.model.server import Flavour, ServerVersion
+from mtsd.model.server import ServerVersion, of_version
 from mtsd.model.step import QueryEvent, Statement, StatementKind
 
-_KNOWS_REPLICAS: Final = (8, 2, 0)
-"""Versions of MySQL from here on; before that, and in MariaDB, they know slaves."""
 _EXCERPT: Final = 200
 _DEFINITIONS: Final = frozenset({StatementKind.DDL, StatementKind.EVENT_DDL})
 
@@ -36,11 +35,10 @@ async def apply_statement(
     are replicated. Raises ServerError, NotSupportedError, ConnectionLostError.
     """
     query = statement.query
-    server = session.traits.server
     if (
         statement.kind is StatementKind.DDL
         and temporary.are_in_use
-        and server.flavour is Flavour.MYSQL
+        and not session.family.renames_temporary
         and is_rename(query)
     ):
         raise NotSupportedError(
@@ -91,6 +89,4 @@ def _without_default_database(statement: Statement) -> bytes:
 
 def _disabled(server: ServerVersion) -> bytes:
     """Return the clause of an event that is disabled because it runs on the source."""
-    if server.flavour is Flavour.MYSQL and server.number >= _KNOWS_REPLICAS:
-        return b"DISABLE ON REPLICA"
-    return b"DISABLE ON SLAVE"
+    return of_version(TARGETS[server.flavour].disabled_event, server.number)

@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from typing import Final
 
+from mtsd.apply.session.family import TARGETS
 from mtsd.apply.sql import literals
 from mtsd.apply.tables.independent_expressions import is_independent
 from mtsd.apply.tables.known_tables import KnownTables
@@ -58,7 +59,7 @@ class ComputedTables:
         self._expressions = _expressions(target)
         self._defaults = _defaults(target)
         # Where keys cannot depend on the session, a cascade computes nothing that does.
-        self._cascades = target.flavour is Flavour.MYSQL
+        self._cascades = TARGETS[target.flavour].cascades_compute
         self._known = known or KnownTables()
         self._parents: set[bytes] = set()
         """Those from which a cascade reaches others."""

@@ -11,18 +11,17 @@ manual, "Generated Invisible Primary Keys and Replication"; measured with 9.7).
 from collections.abc import Collection
 from typing import Final
 
+from mtsd.apply.session.family import MYSQL, TARGETS
 from mtsd.apply.sql import literals
 from mtsd.apply.tables.known_tables import KnownTables
 from mtsd.binlog.events.format_description import parse_format_description
 from mtsd.binlog.events.table_map import TableMap, parse_table_map
 from mtsd.model.errors import ServerError
 from mtsd.model.names import folded
-from mtsd.model.server import Flavour, ServerVersion, Version, version_of
+from mtsd.model.server import ServerVersion, version_of
 from mtsd.wire.connection import Connection
 from mtsd.wire.understood import understood
 
-_GENERATED: Final[Version] = (8, 0, 30)
-"""The first version with such keys."""
 _DOES_NOT_FIT: Final = 1677
 
 
@@ -33,7 +32,7 @@ class GeneratedKeys:
 
     def __init__(self, connection: Connection, target: ServerVersion) -> None:
         self._connection = connection
-        self._possible = target.flavour is Flavour.MYSQL and target.number >= _GENERATED
+        self._possible = target.number >= TARGETS[target.flavour].generates_keys_since
         self.known = KnownTables()
         """What is not plain has such a key and needs the version."""
 
@@ -71,7 +70,7 @@ class GeneratedKeys:
         """
         text = parse_format_description(format_description).server_version
         version = version_of(text) or (0, 0, 0)
-        if not self._possible or version < _GENERATED:
+        if not self._possible or version < MYSQL.generates_keys_since:
             return b""
         return b"SET @@session.immediate_server_version=%d%02d%02d" % version
 

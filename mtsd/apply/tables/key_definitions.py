@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from mtsd.apply.session.family import TARGETS
 from mtsd.apply.sql import literals
 from mtsd.apply.tables.table_columns import COLUMNS, TableColumn, table_column
 from mtsd.model.errors import ServerError
@@ -106,7 +107,7 @@ class _Reader:
         fold_case: bool,
     ) -> None:
         self._connection = connection
-        self._mariadb = flavour is Flavour.MARIADB
+        self._family = TARGETS[flavour]
         self._fold_case = fold_case
         self._databases = databases
 
@@ -134,7 +135,7 @@ class _Reader:
                 str(engine).lower(),
                 of,
                 keys,
-                overlaps=self._mariadb
+                overlaps=self._family.has_periods
                 and _may_overlap(of, keys)
                 and await self._overlaps(str(database), str(table)),
                 triggers=name in triggers,
@@ -204,7 +205,7 @@ class _Reader:
 
     async def _triggers(self) -> frozenset[TableName]:
         """Return the tables with triggers that run for rows: none on MySQL."""
-        if not self._mariadb:
+        if not self._family.fires_triggers:
             return frozenset()
         rows = await self._rows(
             "SELECT DISTINCT event_object_schema, event_object_table"

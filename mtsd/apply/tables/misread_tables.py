@@ -27,8 +27,9 @@ from mtsd.binlog.events.format_description import parse_format_description
 from mtsd.binlog.events.table_map import parse_table_map
 from mtsd.model.errors import ServerError
 from mtsd.model.outcome.reason import Reason, refuse
-from mtsd.model.server import Flavour, ServerVersion, flavour_of, version_of
+from mtsd.model.server import ServerVersion, flavour_of, version_of
 from mtsd.wire.connection import Connection
+from mtsd.wire.family import SERVERS
 
 HISTORY = Reason(
     "table {table} has system versioning on the target, a MariaDB from 11.5 on, where rows of an"
@@ -79,7 +80,7 @@ class MisreadTables:
     def __init__(self, connection: Connection, target: ServerVersion) -> None:
         self._connection = connection
         self._target = target
-        self._is_mariadb = target.flavour is Flavour.MARIADB
+        self._is_mariadb = SERVERS[target.flavour].has_history
         self._format = b""
         self._reasons: tuple[Reason, ...] = ()
         self.known = KnownTables()
@@ -174,4 +175,4 @@ def _is_table(database: str, table: str) -> bytes:
 
 
 def _are_mariadb(*servers: ServerVersion) -> bool:
-    return all(server.flavour is Flavour.MARIADB for server in servers)
+    return all(SERVERS[server.flavour].has_history for server in servers)

@@ -56,6 +56,8 @@ class Dialect:
     """RENAME TABLE renames temporary tables too, without the flag THREAD_SPECIFIC."""
     after_gaps: frozenset[int] = frozenset()
     """What a dump by GTID may go on with after groups that it has left out, without saying so."""
+    tables_of_mariadb: bool = False
+    """What its Table_map events say beyond the types differs: see `TableMap`."""
     unplaced: bool = False
     """Events inside a group need not say where they end, only its last one does."""
 
@@ -132,6 +134,7 @@ MARIADB = Dialect(
         EventType.STOP_EVENT.value,
         EventType.INCIDENT_EVENT.value,
     }),
+    tables_of_mariadb=True,
     unplaced=True,  # since 11.8
 )  # fmt: skip
 

@@ -18,7 +18,6 @@ from typing import Final, NamedTuple
 from mtsd.binlog.bytes.event_type import IN_USE, EventType
 from mtsd.binlog.bytes.framing import FileFramer
 from mtsd.binlog.bytes.header import HEADER_SIZE, parse_header
-from mtsd.binlog.events.dialect import MARIADB
 from mtsd.binlog.events.event_reader import EventReader
 from mtsd.binlog.events.format_description import FormatDescription, is_of_relay_log
 from mtsd.binlog.files.file_beginning import read_description
@@ -96,7 +95,7 @@ class RangeReader:
         if reader.description is None:
             raise self.error("the file does not begin with a format description", FIRST_EVENT)
         self._dialect = reader.dialect
-        self.mariadb = reader.dialect is MARIADB
+        self.mariadb = reader.dialect.tables_of_mariadb
         """Whether a MariaDB has written the file."""
         self.description: FormatDescription = reader.description
         """The format description at the beginning of the file."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from mtsd.binlog.bytes.event_type import type_name
 from mtsd.binlog.bytes.header import EventHeader, parse_header
 from mtsd.binlog.events.decode import Decoded, Undecoded, decode
-from mtsd.binlog.events.dialect import MARIADB
 from mtsd.binlog.events.event_reader import EventReader
 from mtsd.binlog.events.format_description import CHECKSUM_CRC32, FormatDescription
 from mtsd.binlog.events.gtid_event import GtidEvent
@@ -109,7 +108,7 @@ def event_lines(
 
 def _decoded(event: bytes, reader: EventReader) -> Decoded:
     decoded = decode(event)
-    if isinstance(decoded, TableMap) and reader.dialect is MARIADB:
+    if isinstance(decoded, TableMap) and reader.dialect.tables_of_mariadb:
         return dataclasses.replace(decoded, mariadb=True)
     return decoded
 

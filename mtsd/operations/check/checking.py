@@ -38,6 +38,7 @@ from mtsd.operations.check.xa_lines import xa_lines
 from mtsd.replica.core.endpoints import endpoint
 from mtsd.replica.core.filters import filter_of
 from mtsd.wire.connection import Connection
+from mtsd.wire.family import SERVERS
 from mtsd.wire.neutral_session import OtherServerError
 from mtsd.wire.refusal import RefusedError
 from mtsd.wire.traits import supported
@@ -46,7 +47,6 @@ _LONGEST_LOOK_S = 60.0
 _UNKNOWN = ServerVersion(Flavour.MYSQL, (999, 0, 0))
 """A target out of reach is taken for the newest."""
 _CASE = "lower_case_table_names"
-_IN_MARIADB = "in its option file, and with SET GLOBAL:"
 
 Facts = TypeVar("Facts", SourceFacts, TargetFacts)
 
@@ -95,10 +95,11 @@ def lines(
     """Yield all lines for the facts; a Line stands for a server that could not be read."""
     for line in _lines(settings, source, target):
         facts = source if line.subject.startswith("source") else target
-        if not isinstance(facts, Line) and facts.server.flavour is Flavour.MARIADB:
-            yield replace(line, remedy=line.remedy.replace("SET PERSIST", _IN_MARIADB))
-        else:
+        if isinstance(facts, Line):
             yield line
+        else:
+            how = SERVERS[facts.server.flavour].set_for_good
+            yield replace(line, remedy=line.remedy.replace("SET PERSIST", how))
 
 
 def _lines(

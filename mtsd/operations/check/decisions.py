@@ -9,7 +9,6 @@ from mtsd.config import Settings
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.outcome.reason import Refused
-from mtsd.model.server import Flavour
 from mtsd.operations.check.facts import ChannelFacts, ServerFacts, SourceFacts, TargetFacts
 from mtsd.operations.check.server_lines import sees_position_schema
 from mtsd.replica.core.apply_mode import applies_sql, in_repair
@@ -25,6 +24,7 @@ from mtsd.schedule.done.repair import Repair, repair_due
 from mtsd.source.continuation import Channel, Way, continuation
 from mtsd.source.source_state import BinlogFile, SourceState, mariadb_state
 from mtsd.source.start import beginning
+from mtsd.wire.family import SERVERS
 
 Decision = Way | LowWaterMark
 """How the channel continues, or the mark that it begins with."""
@@ -138,7 +138,7 @@ def state_of(source: SourceFacts) -> SourceState:
     if not source.files_refused:
         files = tuple(BinlogFile(name, size) for name, size in source.files)
     uuid = source.server.identity
-    if source.server.flavour is Flavour.MARIADB:
+    if SERVERS[source.server.flavour].has_domains:
         logged, applied = variables["gtid_binlog_state"], variables["gtid_slave_pos"]
         executed = mariadb_state(logged, applied)
         return SourceState(
@@ -190,7 +190,7 @@ def executed_beyond(
 
 def _held(server: ServerFacts) -> GtidSet:
     variables = server.variables
-    if server.flavour is not Flavour.MARIADB:
+    if not SERVERS[server.flavour].has_domains:
         return GtidSet.parse(variables.get("gtid_executed", ""))
     logged, applied = (variables.get(f"gtid_{name}", "") for name in ("binlog_state", "slave_pos"))
     return mariadb_held(logged, applied, server.number("server_id"))

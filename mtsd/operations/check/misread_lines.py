@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator
 
 from mtsd.apply.tables.misread_tables import does_not_generate, turns_into_history
-from mtsd.model.server import Flavour
 from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.facts import ServerFacts
 from mtsd.operations.check.line import Line, listed
 from mtsd.operations.check.server_lines import counted
+from mtsd.wire.family import SERVERS
 
 
 def misread_lines(source: ServerFacts, target: ServerFacts, *, as_sql: bool) -> Iterator[Line]:
@@ -18,7 +18,7 @@ def misread_lines(source: ServerFacts, target: ServerFacts, *, as_sql: bool) -> 
     versioned = {*target.versioned, *new.intersection(source.versioned)}
     generated = {*target.generated, *new.intersection(source.generated)}
     if as_sql:
-        if source.flavour is target.flavour is Flavour.MARIADB:
+        if all(SERVERS[server.flavour].has_history for server in (source, target)):
             yield from _line(Kind.VERSIONED_AS_SQL, versioned)
         return
     if turns_into_history(source.server, target.server):

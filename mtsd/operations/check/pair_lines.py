@@ -7,7 +7,6 @@ from mtsd.config import Earliest, Settings
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.outcome.reason import Refused
-from mtsd.model.server import Flavour
 from mtsd.operations.check.catalogue import Kind, refused_line
 from mtsd.operations.check.decisions import (
     Decision,
@@ -25,6 +24,7 @@ from mtsd.operations.check.target_lines import row_bytes
 from mtsd.replica.core.apply_mode import is_idempotent
 from mtsd.replica.core.gtid_mode import Gtids
 from mtsd.source.continuation import ByFile
+from mtsd.wire.family import SERVERS
 
 _BY_NAME = "their names, which the source logs (binlog_row_metadata = FULL)"
 _BY_PLACE = "their position in the table, because the source does not log their names"
@@ -71,11 +71,11 @@ def _gtids(
     if isinstance(gtids, Refused):
         yield refused_line(gtids)
     if source.server.flavour is not target.server.flavour:
-        mariadb = source.server.flavour is Flavour.MARIADB
-        yield Kind.OTHER_GTIDS.line(way=_way(way, by_gtid=mariadb))
+        by_gtid = SERVERS[source.server.flavour].has_domains
+        yield Kind.OTHER_GTIDS.line(way=_way(way, by_gtid=by_gtid))
         yield from _evidence(settings, target)
         return
-    if target.server.flavour is Flavour.MARIADB:
+    if SERVERS[target.server.flavour].has_domains:
         yield Kind.MARIADB_GTIDS.line(way=_way(way, by_gtid=True))
         yield from _own_domain(settings, source, target)
         yield from _evidence(settings, target)
@@ -135,7 +135,7 @@ def _own_domain(settings: Settings, source: SourceFacts, target: TargetFacts) ->
 def _evidence(settings: Settings, target: TargetFacts) -> Iterator[Line]:
     """Yield what is missing to tell whether an interrupted definition was applied."""
     server = target.server
-    if server.flavour is Flavour.MARIADB or not may_set_gtids(target):
+    if SERVERS[server.flavour].has_domains or not may_set_gtids(target):
         if not (server.on("log_bin") and settings.target.binary_log):
             yield Kind.TARGET_WITHOUT_EVIDENCE.line()
     elif server.variables.get("gtid_mode", "OFF") != "ON":

@@ -6,9 +6,9 @@ And about the consistency: whether mtsd can see who waits for whom.
 from collections.abc import Iterator
 from typing import Final
 
+from mtsd.apply.session.family import TARGETS
 from mtsd.config import Settings
 from mtsd.filter.filter import Filter
-from mtsd.model.server import Flavour
 from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.facts import ServerFacts, TargetFacts
 from mtsd.operations.check.line import Line, listed
@@ -16,9 +16,8 @@ from mtsd.operations.check.privileges import LOCKS, LOCKS_OF_ROWS, Held, grant, 
 from mtsd.operations.check.server_lines import counted
 from mtsd.replica.core.apply_mode import keeps_order
 from mtsd.replica.core.limits import goes_by_foreign_keys
+from mtsd.source.family import SOURCES
 
-_LOGS_A_CLOCK: Final = (5, 7, 0)
-"""Since this version of MySQL, last_committed and sequence_number are in the binary log."""
 _TRACKING: Final = "binlog_transaction_dependency_tracking"
 """How they are found; it was removed when WRITESET became the only way."""
 
@@ -40,19 +39,19 @@ def policy_lines(
     if not replica.parallel_workers:
         return
     policy = replica.parallel_type
-    mariadb = source.flavour is Flavour.MARIADB
-    has_clock = not mariadb and source.version >= _LOGS_A_CLOCK
+    family = SOURCES[source.flavour]
+    has_clock = source.version >= family.clock_since
     if policy == "logical_clock" and not has_clock:
         yield Kind.NO_LOGICAL_CLOCK.line(
             family=source.flavour.value,
             version=".".join(map(str, source.version)),
-            instead='"commit_parent" or "database"' if mariadb else '"database" or "table"',
+            instead=family.without_clock,
         )
     elif policy == "logical_clock" and source.variables.get(_TRACKING, "WRITESET").upper() == (
         "COMMIT_ORDER"
     ):
         yield Kind.CLOCK_OF_COMMITS.line()
-    elif policy == "commit_parent" and not mariadb and not has_clock:
+    elif policy == "commit_parent" and source.version < family.commit_parents_since:
         yield Kind.NO_COMMIT_PARENT.line(version=".".join(map(str, source.version)))
     elif policy == "database":
         yield from _foreign_key_lines(settings, source, target)
@@ -116,7 +115,7 @@ def commit_order_lines(settings: Settings, target: ServerFacts) -> Iterator[Line
     lacking = missing(held, LOCKS, target.server)
     texts = list(lacking)
     grants = [grant(lacking, target.account)] if lacking else []
-    if target.flavour is Flavour.MYSQL:
+    if TARGETS[target.flavour].grants_locks_by_table:
         for schema, names in missing_on(held, LOCKS_OF_ROWS, ["performance_schema"]).items():
             texts.append(f"{', '.join(names)} on {schema}")
             grants.append(grant(names, target.account, schema))

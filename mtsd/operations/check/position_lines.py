@@ -7,7 +7,6 @@ from mtsd.apply.position.target_identity import TargetIdentity, copied
 from mtsd.config import Settings
 from mtsd.model.gtid import GtidSet
 from mtsd.model.outcome.reason import Refused
-from mtsd.model.server import Flavour
 from mtsd.operations.check.catalogue import Kind, refused_line
 from mtsd.operations.check.decisions import (
     Decision,
@@ -23,6 +22,7 @@ from mtsd.replica.core.filters import rules_of
 from mtsd.replica.guards.one_channel import Channel, rival
 from mtsd.source.continuation import Adopt
 from mtsd.source.source_log import retention_of
+from mtsd.wire.family import SERVERS
 
 _LONGEST_SET = 300
 
@@ -109,7 +109,7 @@ def _rivals(settings: Settings, source: SourceFacts, target: TargetFacts) -> Ite
             target.position.channels,
             Channel(own, claimed, rules_of(settings.filter)),
             fold_case=target.server.number("lower_case_table_names") != 0
-            or target.server.flavour is Flavour.MARIADB,
+            or SERVERS[target.server.flavour].rules_ignore_case,
         )
         if refused is not None:
             yield refused_line(refused)

@@ -21,6 +21,7 @@ from mtsd.apply.position.prepared_table import PreparedRow
 from mtsd.apply.position.target_identity import TargetIdentity
 from mtsd.apply.position.worker_info import COLUMNS as WORKER_COLUMNS
 from mtsd.apply.session.binlog_allowed import allows_binlog
+from mtsd.apply.session.family import TARGETS
 from mtsd.apply.session.pinning import pin
 from mtsd.apply.session.session_state import pinned
 from mtsd.apply.session.xa import NOT_ALLOWED, prepared_xids
@@ -55,6 +56,7 @@ from mtsd.source.place import starts_inside_group
 from mtsd.source.read_state import end_without_files, gtids_at, gtids_before, read_gtids
 from mtsd.wire.binlog_status import binlog_status
 from mtsd.wire.connection import Connection
+from mtsd.wire.family import SERVERS
 from mtsd.wire.neutral_session import make_neutral
 from mtsd.wire.replica_status import ReplicaStatus, own_channels, registered_replicas
 
@@ -89,6 +91,7 @@ async def read_source(
         for name, value in (("binlog_do_db", row[2]), ("binlog_ignore_db", row[3]))
         if value
     )
+    has_domains = SERVERS[version.flavour].has_domains
     end = None
     in_engine = bool(server.variables.get("binlog_storage_engine"))
     if in_engine:
@@ -98,15 +101,15 @@ async def read_source(
         file, offset, _, _, *gtids = status[0]
         position = Position(str(file), literals.number(offset))
         known = GtidSet.parse(str(gtids[0])) if server.on("gtid_mode") else None
-        if version.flavour is Flavour.MARIADB:
+        if has_domains:
             known = await gtids_at(connection, position)
         end = LowWaterMark(0, position, known)
     purged = GtidSet()
-    if version.flavour is Flavour.MARIADB and files:
+    if has_domains and files:
         purged = await gtids_at(connection, Position(files[0][0], FIRST_EVENT)) or purged
     inside = await _starts_inside_group(connection, start, files)
     before = None
-    if not inside and (server.on("gtid_mode") or version.flavour is Flavour.MARIADB):
+    if not inside and (server.on("gtid_mode") or has_domains):
         before = await _before(connection, version.flavour, start, files)
     replicas = await _allowed(registered_replicas(connection, version.mysql))
     feeding, hidden = await read_feeding(connection)
@@ -306,7 +309,7 @@ async def _columns(
 async def _generated(
     connection: Connection, version: ServerVersion, position_schema: str
 ) -> tuple[str, ...]:
-    if version.flavour is not Flavour.MARIADB:
+    if not TARGETS[version.flavour].omits_generated:
         return ()
     rows = await connection.query(
         "SELECT DISTINCT table_schema, table_name FROM information_schema.columns c"

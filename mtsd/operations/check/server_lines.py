@@ -9,6 +9,7 @@ from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.facts import ServerFacts
 from mtsd.operations.check.line import Line, listed
 from mtsd.operations.check.privileges import Held
+from mtsd.source.family import SOURCES
 
 _CLOCK_TOLERANCE_S = 10.0
 _SHOWS_TABLES = (
@@ -59,7 +60,7 @@ def table_lines(server: str, facts: ServerFacts, source: Flavour) -> Iterator[Li
         yield Kind.NO_TABLES.line(server=server)
     elif not plain and not unkeyed:
         yield Kind.TABLES.line(server=server, count=counted(len(facts.tables), "table"))
-    if facts.foreign_keys_across and source is Flavour.MYSQL:
+    if facts.foreign_keys_across and SOURCES[source].marks_referred_tables:
         keys = list(facts.foreign_keys_across)
         yield Kind.FOREIGN_KEYS.line(
             server=server, count=counted(len(keys), "foreign key"), keys=listed(keys)

@@ -4,14 +4,13 @@ from collections.abc import Iterator
 
 from mtsd.apply.position.position_schema import STATUS_TABLES, TABLES
 from mtsd.config import Settings
-from mtsd.model.server import Flavour
 from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.facts import SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line, duration, listed
 from mtsd.operations.check.privileges import SOURCE, Held, grant, missing
 from mtsd.operations.check.server_lines import sees_tables, table_lines
+from mtsd.source.family import SOURCES
 from mtsd.source.source_log import retention_of
-from mtsd.source.source_state import to_see_the_binary_log
 
 _DAY = 86_400
 _INTERLEAVED = 2
@@ -55,12 +54,13 @@ def _binary_log(settings: Settings, facts: SourceFacts) -> Iterator[Line]:
         yield Kind.NO_BINARY_LOG.line(address=settings.source.address)
         return
     yield Kind.BINARY_LOG.line()
-    mariadb = server.flavour is Flavour.MARIADB
+    family = SOURCES[server.flavour]
     binlog_format = variables.get("binlog_format", "ROW")
     if binlog_format == "ROW":
         yield Kind.ROW_FORMAT.line()
     else:
-        yield Kind.STATEMENT_FORMAT.line(value=binlog_format, order=_ALONE if mariadb else _ORDERED)
+        order = _ORDERED if family.names_databases else _ALONE
+        yield Kind.STATEMENT_FORMAT.line(value=binlog_format, order=order)
     if binlog_format == "STATEMENT" and server.number("innodb_autoinc_lock_mode") == _INTERLEAVED:
         yield Kind.NUMBERS_INTERLEAVED.line()
     image = variables.get("binlog_row_image", "FULL")
@@ -68,7 +68,7 @@ def _binary_log(settings: Settings, facts: SourceFacts) -> Iterator[Line]:
         yield Kind.ROW_IMAGE.line()
     else:
         yield Kind.ROW_IMAGE_PARTIAL.line(value=image)
-    if image == "MINIMAL" and mariadb:
+    if image == "MINIMAL" and not family.logs_defaults:
         yield Kind.DEFAULTS_NOT_LOGGED.line()
     yield Kind.ROW_METADATA.line(value=variables.get("binlog_row_metadata", "not there"))
     checksum = variables.get("binlog_checksum", "NONE")
@@ -94,10 +94,9 @@ def _retention(facts: SourceFacts, delay: int) -> Iterator[Line]:
     if not facts.server.on("log_bin"):
         return
     if facts.files_refused:
-        mariadb = facts.server.flavour is Flavour.MARIADB
         yield Kind.LOGS_UNSEEN.line(
             reason=facts.files_refused,
-            privilege=to_see_the_binary_log(mariadb=mariadb),
+            privilege=SOURCES[facts.server.flavour].shows_binary_log,
             user=facts.server.account,
         )
     seconds = retention_of(facts.server.variables)

@@ -29,6 +29,7 @@ from mtsd.operations.check.privileges import (
 from mtsd.operations.check.server_lines import counted
 from mtsd.replica.core.filters import rules_of
 from mtsd.replica.core.limits import sessions_of
+from mtsd.source.family import SOURCES
 
 
 def target_lines(
@@ -57,7 +58,7 @@ def target_lines(
     if source_format != "ROW" and server.variables.get("local_infile") == "OFF":
         yield Kind.NO_LOCAL_FILES.line(value=source_format)
     yield from _triggers(server, source, as_sql=as_sql)
-    if facts.reaching and source_format != "ROW" and family is Flavour.MARIADB:
+    if facts.reaching and source_format != "ROW" and not SOURCES[family].names_databases:
         yield Kind.POSITION_SCHEMA_REACHED.line(
             found=listed(list(facts.reaching)), schema=settings.target.schema
         )

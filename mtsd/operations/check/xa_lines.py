@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from mtsd.apply.branches.branches import DETACHES_SINCE
+from mtsd.apply.session.family import TARGETS
 from mtsd.config import Earliest, Settings
-from mtsd.model.server import Flavour
 from mtsd.model.xa_xid import XaXid
 from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.facts import SourceFacts, TargetFacts
@@ -17,12 +16,12 @@ def xa_lines(settings: Settings, target: TargetFacts, source: SourceFacts | None
     """Yield the lines; `source` is None if it could not be read."""
     server = target.server
     splits = settings.replica.split_transactions != "off"
-    if splits and server.flavour is Flavour.MARIADB:
+    if splits and not TARGETS[server.flavour].splits:
         yield Kind.SPLIT_ON_MARIADB.line()
         splits = False
     if server.on("log_bin") and not settings.target.binary_log:
         yield (Kind.SPLIT_UNLOGGED if splits else Kind.XA_UNLOGGED).line()
-    if server.version < DETACHES_SINCE:
+    if server.version < TARGETS[server.flavour].detaches_since:
         kind = Kind.SPLIT_ATTACHED if splits else Kind.XA_ATTACHED
         yield kind.line(version=server.version_text)
     lacking = missing(Held.of(server.grants), XA, server.server)
@@ -39,7 +38,8 @@ def xa_lines(settings: Settings, target: TargetFacts, source: SourceFacts | None
     if source is not None:
         xids |= source.prepared or frozenset()
     formats = {xid.format_id for xid in xids}
-    if len(formats) > 1 and server.on("log_bin") and server.flavour is Flavour.MYSQL:
+    recovers_all = TARGETS[server.flavour].recovers_all_formats
+    if len(formats) > 1 and server.on("log_bin") and not recovers_all:
         yield Kind.XID_FORMATS.line(formats=listed([str(each) for each in sorted(formats)]))
     if target.prepared is None or target.position.daemon is not None:
         # A running daemon moves on: what it prepares may not be recorded yet.

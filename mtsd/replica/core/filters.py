@@ -5,21 +5,19 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final
 
+from mtsd.apply.session.family import TARGETS
 from mtsd.config import FilterSettings, Settings
 from mtsd.filter.filter import Filter
 from mtsd.filter.rules import Rules
-from mtsd.model.server import Flavour, ServerVersion
+from mtsd.model.server import ServerVersion
+from mtsd.wire.family import SERVERS
 
 _ALONE: Final[Mapping[str, Rules]] = MappingProxyType({})
-_GRANTS_COUNT_SINCE: Final = (8, 0, 18)
 
 
 def rows_need_grants(server: ServerVersion) -> bool:
-    """Return whether a server applies BINLOG's rows only to tables that its user may change.
-
-    MySQL does since 8.0.18, a MariaDB does not (measured with MySQL 9.7 and MariaDB 11.8).
-    """
-    return server.flavour is Flavour.MYSQL and server.number >= _GRANTS_COUNT_SINCE
+    """Return whether a server applies BINLOG's rows only to tables that its user may change."""
+    return server.number >= TARGETS[server.flavour].grants_count_since
 
 
 def rules_of(given: FilterSettings) -> Rules:
@@ -50,8 +48,8 @@ def filter_of(
         Filter,
         position_schema=settings.target.schema,
         fold_case=fold_case,
-        fold_tables=target.flavour is Flavour.MARIADB,
-        one_level=target.flavour is Flavour.MYSQL,
+        fold_tables=SERVERS[target.flavour].rules_ignore_case,
+        one_level=SERVERS[target.flavour].rules_stop_at_databases,
         refuse_system_rows=settings.filter.system_schemas == "refuse"
         and not rows_need_grants(target),
     )

@@ -12,6 +12,7 @@ from mtsd.model.gtid import GtidSet
 from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.model.server import Flavour
 from mtsd.wire.connection import Connection
+from mtsd.wire.family import SERVERS
 
 
 class Gtids(enum.Enum):
@@ -71,9 +72,10 @@ def decide_gtids(
     not read past what is added without a transaction, and one that already has it would apply it
     again under other GTIDs.
     """
-    if setting in {"auto", "off"} and (source is not target or target is Flavour.MARIADB):
+    has_domains = SERVERS[target].has_domains
+    if setting in {"auto", "off"} and (source is not target or has_domains):
         return Gtids.OFF
-    if target is Flavour.MARIADB:
+    if has_domains:
         return refuse(ON_MARIADB, setting=setting)
     if source is not target:
         return refuse(OTHER_GTIDS, setting=setting, source=source.value, target=target.value)

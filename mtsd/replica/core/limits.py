@@ -5,6 +5,7 @@ from mtsd.model.distribution import Distribution
 from mtsd.model.server import Flavour
 from mtsd.schedule.limits import Limits
 from mtsd.schedule.policies.foreign_key_families import ForeignKeys
+from mtsd.source.family import SOURCES
 
 
 def limits_of(settings: Settings) -> Limits:
@@ -37,7 +38,7 @@ def goes_by_foreign_keys(replica: ReplicaSettings, source: Flavour) -> bool:
     By databases it does unless the source tells which tables others refer to, as a MySQL does.
     """
     return reads_foreign_keys(replica) and (
-        replica.parallel_type == "table" or source is Flavour.MARIADB
+        replica.parallel_type == "table" or not SOURCES[source].marks_referred_tables
     )
 
 

@@ -18,6 +18,7 @@ MariaDB 10.11 and 11.8, with a row that is missing and one that is there already
 from collections.abc import Mapping
 from typing import Final
 
+from mtsd.apply.session.family import TARGETS
 from mtsd.model.outcome.findings import Findings
 from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.model.server import Flavour
@@ -65,7 +66,7 @@ def lenient(variables: Mapping[str, str], target: Flavour, *, by_binlog: bool) -
     if not by_binlog:
         return Findings(tuple(stops))
     mode = variables.get("slave_exec_mode", "STRICT")
-    if target is Flavour.MARIADB and mode != "STRICT":
+    if TARGETS[target].obeys_exec_mode and mode != "STRICT":
         stops.append(
             refuse(PASSES_OVER, variable="slave_exec_mode", value=mode, wanted="STRICT", how="")
         )

@@ -20,6 +20,7 @@ from mtsd.model.outcome.findings import Findings
 from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.model.server import Flavour, ServerVersion, flavour_of, server_id_of, version_of
 from mtsd.wire.connection import Connection
+from mtsd.wire.family import SERVERS
 from mtsd.wire.replica_status import ReplicaStatus, own_channels
 from mtsd.wire.traits import ServerTraits
 
@@ -94,7 +95,7 @@ def beside(channels: Iterable[ReplicaStatus], source: KnownServer) -> Findings:
 
 def unseen(target: Flavour, error: str) -> Findings:
     """Return what is found where the target does not show its own replica."""
-    privilege = "SLAVE MONITOR" if target is Flavour.MARIADB else "REPLICATION CLIENT"
+    privilege = SERVERS[target].shows_replica
     return Findings(warns=(refuse(UNSEEN, error=error, privilege=privilege),))
 
 

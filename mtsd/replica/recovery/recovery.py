@@ -13,6 +13,7 @@ from mtsd.apply.position.position_schema import LOCK_TOKEN, TABLES, defect
 from mtsd.apply.position.position_tables import RECOVERY_ID, ChannelRow, InDoubt, PositionTables
 from mtsd.apply.position.prepared_table import PreparedRow
 from mtsd.apply.position.split_table import SPLIT
+from mtsd.apply.session.family import TARGETS
 from mtsd.apply.session.retry import telling, write
 from mtsd.filter.rules import Rules
 from mtsd.model.errors import NeedsPersonError
@@ -82,7 +83,7 @@ async def make_tables(connection: Connection, tables: PositionTables) -> None:
     if refused is not None:
         raise NeedsPersonError(str(refused))
     if len(found.engines) != len(TABLES):
-        for definition in tables.definitions(flavour_of(connection.server_version)):
+        for definition in tables.definitions(TARGETS[flavour_of(connection.server_version)]):
             await write(connection, [definition])
 
 

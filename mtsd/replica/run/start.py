@@ -76,6 +76,7 @@ from mtsd.schedule.policies.assignment import Need
 from mtsd.schedule.policies.choice import choose_policy
 from mtsd.schedule.policies.foreign_key_families import NO_FOREIGN_KEYS, ForeignKeys
 from mtsd.schedule.scheduler import Filler, Scheduler
+from mtsd.source.family import SOURCES
 from mtsd.source.handshake import SourceSession
 from mtsd.source.rivalry import Rivalry
 from mtsd.source.stream import SourceStream, StreamSettings
@@ -240,7 +241,7 @@ async def start(
             strict=change_of(settings.replica, repairs=False) is Change.STRICT,
             by_table=by_table,
             unsplit=unsplit,
-            mariadb=family is Flavour.MARIADB,
+            mariadb=SOURCES[family].dialect.tables_of_mariadb,
             reached=reached,
         )
     dispatcher = Dispatcher(
@@ -383,7 +384,7 @@ async def _changed_keys(
     known = await read_key_definitions(
         session.connection, session.traits.server.flavour, fold_case=fold_case
     )
-    mariadb = family is Flavour.MARIADB
+    mariadb = SOURCES[family].dialect.tables_of_mariadb
     return ChangedKeys(
         known, fold_case=fold_case, as_sql=as_sql, bind=replica.bind, mariadb=mariadb
     )

@@ -15,12 +15,12 @@ from pymysql.constants import ER
 
 from mtsd.apply.appliers.applier import Applier
 from mtsd.apply.rows.row_in_words import row_in_words
+from mtsd.binlog.events.dialect import dialect_of
 from mtsd.binlog.events.format_description import parse_format_description
 from mtsd.binlog.events.table_map import parse_table_map
 from mtsd.binlog.values.single_rows import MappedRows, mapped_rows, single_rows
 from mtsd.model.errors import MtsdError, ServerError
 from mtsd.model.group import Group, GroupKind
-from mtsd.model.server import Flavour, flavour_of
 from mtsd.model.step import Rows, state_of_rows
 
 _ROW_MISSING: Final = 1032
@@ -49,7 +49,7 @@ async def failing_row(applier: Applier, group: Group, error: ServerError) -> str
     if group.size > _LARGEST or not all(isinstance(step, Rows) for step in group.steps):
         return ""
     version = parse_format_description(group.format_description).server_version
-    mariadb = flavour_of(version) is Flavour.MARIADB
+    mariadb = dialect_of(version).tables_of_mariadb
     clock = asyncio.get_running_loop().time
     search = _Search(applier, group, clock() + _PATIENCE_S)
     try:

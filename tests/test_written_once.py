@@ -1,0 +1,43 @@
+"""What is to be written in one place is not written elsewhere, either."""
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import mtsd
+
+PACKAGE = Path(mtsd.__file__).parent
+MOST_COMPARING = 10
+
+
+@cache
+def modules() -> tuple[tuple[str, ast.Module], ...]:
+    """Return the modules, by their paths in the package."""
+    return tuple(
+        (str(path.relative_to(PACKAGE)), ast.parse(path.read_bytes()))
+        for path in sorted(PACKAGE.rglob("*.py"))
+    )
+
+
+def named(node: ast.AST) -> str:
+    """Return the last name in an expression; "" if it does not end with one."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def compares_families(module: ast.Module) -> bool:
+    """Return whether it compares a server's family, by an identity or by the family's name."""
+    operands = {
+        operand.value if isinstance(operand, ast.Constant) else named(operand).strip("_")
+        for node in ast.walk(module)
+        if isinstance(node, ast.Compare)
+        for operand in (node.left, *node.comparators)
+    }
+    return bool(operands & {"MYSQL", "MARIADB", "flavour", "MySQL", "MariaDB"})
+
+
+def test_few_modules_compare_families() -> None:
+    """What differs between families is data (SERVERS, SOURCES, TARGETS, `Dialect`)."""
+    found = [path for path, module in modules() if compares_families(module)]
+    assert len(found) <= MOST_COMPARING, found
