@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.bytes.header import HEADER_SIZE
+from mtsd.model.error_numbers import ER
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.position import FIRST_EVENT
 from mtsd.source.source_state import BinlogFile
@@ -13,7 +14,7 @@ from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.framing import PacketFramer
 from mtsd.wire.neutral_session import make_neutral
 
-NO_EVENT = 1236
+NO_EVENT = ER.MASTER_FATAL_ERROR_READING_BINLOG
 """A server's error for a place inside an event, or past the end."""
 _NO_REPLICA = 0
 """The server id of a reader that is not a replica: the source ends no other dump for it."""

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import structlog
-from pymysql.constants import ER
 
 from mtsd.binlog.events.previous_gtids import encode_gtid_set
+from mtsd.model.error_numbers import ER
 from mtsd.model.errors import MtsdError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.outcome.reason import Reason, refuse

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 from mtsd.config.start import FilePosition, Latest, Start
+from mtsd.model.error_numbers import NOT_ALLOWED
 from mtsd.model.errors import ServerError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
@@ -16,7 +17,6 @@ from mtsd.wire.binlog_status import binlog_status
 from mtsd.wire.connection import Connection
 from mtsd.wire.traits import ServerTraits
 
-_NOT_ALLOWED = 1227
 _LONGEST_S = 60.0
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _OWNER = re.compile(r"#\d+")
@@ -95,7 +95,7 @@ async def _files(connection: Connection) -> tuple[BinlogFile, ...] | None:
     try:
         rows = await connection.query(b"SHOW BINARY LOGS")
     except ServerError as error:
-        if error.number != _NOT_ALLOWED:
+        if error.number not in NOT_ALLOWED:
             raise
         return None
     return tuple(BinlogFile(str(row[0]), int(str(row[1]))) for row in rows)

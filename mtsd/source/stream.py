@@ -15,6 +15,7 @@ from mtsd.binlog.groups.merged_databases import MergedDatabases
 from mtsd.binlog.groups.timestamp_defaults import TimestampDefaults
 from mtsd.binlog.sql.long_text import LONGEST_READ
 from mtsd.filter.filter import UNFILTERED, Filter
+from mtsd.model.error_numbers import ER
 from mtsd.model.errors import ConnectionLostError, MtsdError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import PositionReached, StreamItem
@@ -397,7 +398,7 @@ class SourceStream:
         )
 
     def _explained(self, error: ServerError) -> str:
-        if error.number == _FATAL_READING:
+        if error.number == ER.MASTER_FATAL_ERROR_READING_BINLOG:
             text = error.text.lower()
             remedy = next((what for sign, what in _REMEDIES.items() if sign in text), AHEAD.remedy)
             reason = Reason(_CANNOT_SEND, remedy)
@@ -407,7 +408,6 @@ class SourceStream:
         return explained(error)
 
 
-_FATAL_READING = 1236
 _CANNOT_SEND = "the source cannot send its binlog from {position} (GTID set '{gtids}'): {said}"
 _REMEDIES = {
     "purged": PURGED.remedy,
@@ -420,13 +420,12 @@ _REMEDIES = {
 """By a part of the error's text: the number is the same for all of them."""
 _TAKEN_OVER = "same server_uuid/server_id"
 """In the text of a MySQL's error."""
-_TAKEN_OVER_ON_MARIADB = 4052
 _OFTEN = 2
 _MET_LATELY_S = 60.0
 
 
 def _is_taken_over(error: ServerError) -> bool:
     """Return whether a source has ended a dump for a newer one of the same replica."""
-    if error.number == _FATAL_READING:
+    if error.number == ER.MASTER_FATAL_ERROR_READING_BINLOG:
         return _TAKEN_OVER in error.text
-    return error.number == _TAKEN_OVER_ON_MARIADB
+    return error.number == ER.SLAVE_SAME_ID

@@ -10,20 +10,27 @@ from typing import Final
 
 from pymysql.err import InternalError, MySQLError, OperationalError
 
+from mtsd.model.error_numbers import ER
 from mtsd.model.errors import CannotConnectError, ConnectionLostError, MtsdError, ServerError
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.inbox import AnswerError
 from mtsd.wire.refusal import RefusedError, no_mysql, refused, tls_failed, unreachable
 
-BUSY: Final = frozenset({1040, 1053, 1203, 1226, 3032})
+BUSY: Final[frozenset[int]] = frozenset({
+    ER.CON_COUNT_ERROR, ER.SERVER_SHUTDOWN, ER.TOO_MANY_USER_CONNECTIONS, ER.USER_LIMIT_REACHED,
+    ER.SERVER_OFFLINE_MODE,
+})  # fmt: skip
 """Transient errors: too many connections, shutdown, resource limit exceeded, offline mode."""
-_CONNECTION_ERRORS: Final = frozenset(
-    {1152, 1158, 1159, 1160, 1161, 2002, 2003, 2006, 2013, 2055, 4031}
-)
+_CONNECTION_ERRORS: Final[frozenset[int]] = frozenset({
+    ER.ABORTING_CONNECTION, ER.NET_READ_ERROR, ER.NET_READ_INTERRUPTED, ER.NET_ERROR_ON_WRITE,
+    ER.NET_WRITE_INTERRUPTED, ER.CR_CONNECTION_ERROR, ER.CR_CONN_HOST_ERROR,
+    ER.CR_SERVER_GONE_ERROR, ER.CR_SERVER_LOST, ER.CR_SERVER_LOST_EXTENDED,
+    ER.CLIENT_INTERACTION_TIMEOUT,
+})  # fmt: skip
 """Aborted connections, read and write errors, lost and refused connections, idle timeout."""
-_SERVER_GOING: Final = frozenset({1053, 1077, 1079})
+_SERVER_GOING: Final = frozenset({ER.SERVER_SHUTDOWN, ER.NORMAL_SHUTDOWN, ER.SHUTDOWN_COMPLETE})
 """The server is shutting down."""
-_NO_GTIDS_ANY_MORE: Final = 1781
+_NO_GTIDS_ANY_MORE: Final = ER.CANT_SET_GTID_NEXT_TO_GTID_WHEN_GTID_MODE_IS_OFF
 """A GTID was to be set, but gtid_mode is OFF by now: another session will know that."""
 CLOSED: Final = "it was closed by the server"
 _ENDED: Final = (ConnectionError, asyncio.IncompleteReadError)

@@ -7,6 +7,7 @@ import re
 import socket
 import ssl
 
+from mtsd.model.error_numbers import ER, FULL_NUMBERS, NOT_ALLOWED
 from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.server import Flavour
 from mtsd.wire.endpoint import Endpoint
@@ -59,7 +60,7 @@ def unknown_plugin(endpoint: Endpoint, plugin: str, flavour: Flavour) -> Refused
     return RefusedError(
         f"the {endpoint.role} {endpoint} requests authentication plugin {plugin!r} for user"
         f" {endpoint.user!r}, which mtsd does not support: give it an account that is {supported}",
-        _UNKNOWN_PLUGIN,
+        ER.CR_AUTH_PLUGIN_CANNOT_LOAD,
     )
 
 
@@ -70,7 +71,7 @@ def clear_password(endpoint: Endpoint, plugin: str) -> RefusedError:
         f" text (authentication plugin {plugin!r}), and nothing proves that it is that server; the"
         f' password was not sent: set [{endpoint.role}] tls = "verify_ca" or "verify_identity", or'
         f" clear_password = true if whoever answers there may have it",
-        _UNKNOWN_PLUGIN,
+        ER.CR_AUTH_PLUGIN_CANNOT_LOAD,
     )
 
 
@@ -89,7 +90,7 @@ def no_public_key(endpoint: Endpoint) -> RefusedError:
         f' nothing was sent: set [{endpoint.role}] tls = "required" or stricter, or'
         " server_public_key to a copy of the server's public_key.pem, or get_public_key = true if"
         " nobody else can answer there",
-        _NO_PUBLIC_KEY,
+        ER.CR_AUTH_PLUGIN_ERR,
     )
 
 
@@ -201,53 +202,53 @@ def is_read_only(error: ServerError) -> bool:
     """Return whether a server refuses a change because it is read-only as a whole."""
     if error.number == _OPTION:
         return error.says(_READ_ONLY)
-    return error.number == _READ_ONLY_MODE
+    return error.number == ER.READ_ONLY_MODE
 
 
-_UNKNOWN_PLUGIN = 2059
-_READ_ONLY_MODE = 1836
-_NO_PUBLIC_KEY = 2061
-_OPTION = 1290
+_OPTION = ER.OPTION_PREVENTS_STATEMENT
 """An option of the server forbids the statement. In any language, the text has its name."""
 _READ_ONLY = re.compile("--(super[-_])?read[-_]only")
 _DEFINER = re.compile("SET_ANY_DEFINER|ALLOW_NONEXISTENT_DEFINER|SET_USER_ID|SET USER")
 """The privileges to create a view, routine, trigger or event of another account."""
 _GRANTS = "Grant it to the user of [{role}] user"
 _PASSWORD = "set a new one (ALTER USER … IDENTIFIED BY …) and put it into [{role}] password"  # noqa: S105
-_LOG_IN = {
-    1044: _GRANTS,
-    1045: (
+_LOG_IN: dict[int, str] = {
+    ER.DBACCESS_DENIED_ERROR: _GRANTS,
+    ER.ACCESS_DENIED_ERROR: (
         "Check [{role}] user and password; an account with REQUIRE SSL or REQUIRE X509 is also"
         " refused in this way without [{role}] tls, or tls_cert and tls_key"
     ),
-    1129: "Run TRUNCATE TABLE performance_schema.host_cache on that server once the cause is fixed",
-    1130: "Create the account for the host that mtsd connects from",
-    1251: "Give it an account that is IDENTIFIED WITH caching_sha2_password",
-    1524: "Load that plugin on the server, or change the account to caching_sha2_password",
-    1820: "The password has expired: " + _PASSWORD,
-    1862: "The password has expired: " + _PASSWORD,
-    3118: "Unlock it on the server: ALTER USER … ACCOUNT UNLOCK",
-    3159: 'Set [{role}] tls = "required" or stricter',
-    3955: "Unlock it on the server (ALTER USER … ACCOUNT UNLOCK), and check [{role}] password",
+    ER.HOST_IS_BLOCKED: (
+        "Run TRUNCATE TABLE performance_schema.host_cache on that server once the cause is fixed"
+    ),
+    ER.HOST_NOT_PRIVILEGED: "Create the account for the host that mtsd connects from",
+    ER.NOT_SUPPORTED_AUTH_MODE: "Give it an account that is IDENTIFIED WITH caching_sha2_password",
+    ER.PLUGIN_IS_NOT_LOADED: (
+        "Load that plugin on the server, or change the account to caching_sha2_password"
+    ),
+    ER.MUST_CHANGE_PASSWORD: "The password has expired: " + _PASSWORD,
+    ER.MUST_CHANGE_PASSWORD_LOGIN: "The password has expired: " + _PASSWORD,
+    ER.ACCOUNT_HAS_BEEN_LOCKED: "Unlock it on the server: ALTER USER … ACCOUNT UNLOCK",
+    ER.SECURE_TRANSPORT_REQUIRED: 'Set [{role}] tls = "required" or stricter',
+    ER.USER_ACCESS_DENIED_FOR_USER_ACCOUNT_BLOCKED_BY_PASSWORD_LOCK: (
+        "Unlock it on the server (ALTER USER … ACCOUNT UNLOCK), and check [{role}] password"
+    ),
 }
 """What to do about an error at login."""
 _SPACE = "Free space on the disk of the {role} that the server's error log names"
-_LATER = {
-    3: _SPACE,
-    28: _SPACE,
-    1021: _SPACE,
-    1026: _SPACE,
-    1044: _GRANTS,
-    1105: "The error log of the {role} has the details",
-    1114: _SPACE + ", or raise the limit of the tablespace",
-    1142: _GRANTS,
-    1227: _GRANTS,
+_LATER: dict[int, str] = {
+    **dict.fromkeys(FULL_NUMBERS, _SPACE),
+    **dict.fromkeys(NOT_ALLOWED, _GRANTS),
+    ER.UNKNOWN_ERROR: "The error log of the {role} has the details",
+    ER.RECORD_FILE_FULL: _SPACE + ", or raise the limit of the tablespace",
     _OPTION: (
         "Set read_only and super_read_only OFF on the {role}; with read_only alone, it is enough to"
         " grant CONNECTION_ADMIN to [{role}] user"
     ),
-    1820: _LOG_IN[1820],
-    _READ_ONLY_MODE: "Set read_only and super_read_only OFF on the {role}",
-    3948: "Set local_infile = ON on the {role}: the files of LOAD DATA need it",
+    ER.MUST_CHANGE_PASSWORD: _LOG_IN[ER.MUST_CHANGE_PASSWORD],
+    ER.READ_ONLY_MODE: "Set read_only and super_read_only OFF on the {role}",
+    ER.CLIENT_LOCAL_FILES_DISABLED: (
+        "Set local_infile = ON on the {role}: the files of LOAD DATA need it"
+    ),
 }
 """What to do about an error of a statement."""

@@ -4,8 +4,6 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 
-from pymysql.constants import ER
-
 from mtsd.apply.branches.branch_sessions import BranchSessions
 from mtsd.apply.branches.branches import Branches
 from mtsd.apply.position.position_tables import InDoubt, PositionTables
@@ -30,6 +28,7 @@ from mtsd.apply.statements.unprotected import apply_unprotected
 from mtsd.apply.tables.table_engines import TableEngines
 from mtsd.apply.tables.table_layout import FoundTable
 from mtsd.apply.tables.table_loading import load_table
+from mtsd.model.error_numbers import ER
 from mtsd.model.errors import MtsdError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group, GroupKind

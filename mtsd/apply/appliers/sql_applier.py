@@ -10,7 +10,6 @@ from itertools import chain, groupby
 from typing import Final
 
 import structlog
-from pymysql.constants import ER
 
 from mtsd.apply.appliers.session_applier import SessionApplier
 from mtsd.apply.branches.branch_sessions import BranchSessions
@@ -40,6 +39,7 @@ from mtsd.binlog.events.rows import (
     USE_SQL_FOREIGN_KEY,
 )
 from mtsd.binlog.events.table_map import parse_table_map
+from mtsd.model.error_numbers import ER
 from mtsd.model.errors import BinlogError, NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group
@@ -61,16 +61,16 @@ _COMMAND_BYTES: Final = 1 << 20
 _STATEMENT_BYTES: Final = 1 << 18
 _MOST_EXPANDED: Final = 8
 """Text of a value, by its bytes in an event: hexadecimal is 2, and JSON documents are more."""
-_ROW_MISSING: Final = 1032
-_NO_SUCH_TABLE: Final = 1146
-_CORRUPT: Final = 1610
-_DOES_NOT_FIT: Final = 1677
+_ROW_MISSING: Final = ER.KEY_NOT_FOUND
+_NO_SUCH_TABLE: Final = ER.NO_SUCH_TABLE
+_CORRUPT: Final = ER.SLAVE_CORRUPT_EVENT
+_DOES_NOT_FIT: Final = ER.SLAVE_CONVERSION_FAILED
 _UNCHECKED: Final = -1
 _NOW: Final = b"DEFAULT"
 """The session's timestamp, unless a row event's time counts."""
-_FOREIGN_DUPLICATE: Final = 1761
-_DUPLICATE: Final = 1062
-_OUT_OF_RANGE: Final = 1690
+_FOREIGN_DUPLICATE: Final = ER.FOREIGN_DUPLICATE_KEY_WITH_CHILD_INFO
+_DUPLICATE: Final = ER.DUP_ENTRY
+_OUT_OF_RANGE: Final = ER.DATA_OUT_OF_RANGE
 _OF_OTHER_ROWS: Final = frozenset({
     ER.DUP_ENTRY, ER.NO_REFERENCED_ROW, ER.ROW_IS_REFERENCED, ER.ROW_IS_REFERENCED_2,
     ER.NO_REFERENCED_ROW_2, _FOREIGN_DUPLICATE,

@@ -4,7 +4,8 @@ from typing import Final
 
 from mtsd.apply.branches.branches import why_not
 from mtsd.apply.session.session import TargetSession
-from mtsd.apply.session.xa import NOT_ALLOWED, prepared_xids
+from mtsd.apply.session.xa import prepared_xids
+from mtsd.model.error_numbers import ER
 from mtsd.model.errors import ServerError
 from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.wire.understood import understood
@@ -34,7 +35,7 @@ async def why_not_split(session: TargetSession) -> Refused | None:
     try:
         await prepared_xids(session.connection)
     except ServerError as error:
-        if error.number != NOT_ALLOWED:
+        if error.number != ER.XAER_RMERR:
             raise
         return refuse(NOT_LISTED, user=session.connection.endpoint.user, error=error)
     return None

@@ -6,6 +6,7 @@
 
 from mtsd.apply.session.session import next_gtid
 from mtsd.apply.sql import literals
+from mtsd.model.error_numbers import ER
 from mtsd.model.errors import ServerError
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.wire.binlog_status import executed_gtids
@@ -14,7 +15,6 @@ from mtsd.wire.family import SERVERS
 from mtsd.wire.traits import ServerTraits
 from mtsd.wire.understood import understood
 
-_NOT_DISJOINT = 3546
 _ATTEMPTS = 5
 
 
@@ -77,7 +77,7 @@ async def add_to_executed(connection: Connection, gtids: GtidSet) -> None:
             await connection.query(b"SET @@global.gtid_purged=%b" % literals.text(f"+{missing}"))
         except ServerError as error:
             # Somebody else may have executed one of them since the query.
-            if error.number != _NOT_DISJOINT or attempt == _ATTEMPTS:
+            if error.number != ER.CANT_SET_GTID_PURGED_DUE_SETS_CONSTRAINTS or attempt == _ATTEMPTS:
                 raise
         else:
             return

@@ -18,6 +18,7 @@ from mtsd.apply.position.signs_of_life import Session, SignsOfLife
 from mtsd.apply.session.innodb_monitor import wait_for_ended_sessions
 from mtsd.apply.session.xa import needs_branch_sessions, prepared_xids
 from mtsd.binlog.sql.statement_secrets import without_secrets
+from mtsd.model.error_numbers import ER
 from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.progress import Progress
 from mtsd.wire.connection import Connection
@@ -31,8 +32,6 @@ _NEXT_WORD_S = 30.0
 _WATCHED_WORKERS = 16
 """Their work shows as well as the coordinator's that a daemon is alive; a few are enough."""
 _SHOWN = 80
-_NO_SUCH_THREAD = 1094
-_MAY_NOT_KILL = 1095
 
 
 class FencedOutError(NeedsPersonError):
@@ -132,7 +131,7 @@ async def _kill(connection: Connection, holder: int) -> None:
     try:
         await connection.query(b"KILL %d" % holder)
     except ServerError as error:
-        if error.number not in {_NO_SUCH_THREAD, _MAY_NOT_KILL}:
+        if error.number not in {ER.NO_SUCH_THREAD, ER.KILL_DENIED_ERROR}:
             raise
 
 

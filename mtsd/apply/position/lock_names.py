@@ -18,6 +18,7 @@ from mtsd.apply.position.position_schema import LOCK_TOKEN
 from mtsd.apply.position.worker_info import TABLE_OPTIONS
 from mtsd.apply.session.retry import telling, write
 from mtsd.apply.sql import literals
+from mtsd.model.error_numbers import NO_SUCH_TABLE
 from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.wire.connection import Connection
 
@@ -27,7 +28,6 @@ PRESERVING: Final = -1
 """The id of the lock that this session holds, too, while the source's GTIDs are preserved."""
 _DIGITS: Final = 40
 """Of a digest in hexadecimal; a lock's name has 64 characters at most."""
-_NO_SUCH_TABLE: Final = frozenset({1049, 1146})
 """Errors of a schema, or a table, that does not exist."""
 
 
@@ -93,7 +93,7 @@ async def read_locks(connection: Connection, schema: str, channel: str) -> LockN
         async with telling(connection, b"reading of the position tables"):
             rows = await connection.query(TokenTable(schema).select())
     except ServerError as error:
-        if error.number not in _NO_SUCH_TABLE:
+        if error.number not in NO_SUCH_TABLE:
             raise
         return None
     return LockNames(str(rows[0][0]), channel) if rows else None

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from mtsd.apply.sql import literals
+from mtsd.model.error_numbers import NOT_ALLOWED
 from mtsd.model.errors import ServerError
 from mtsd.wire.connection import Connection
 
-NOT_READABLE: Final = frozenset({1044, 1142, 1143})
 """Errors of missing privileges on a table."""
 _GRANT: Final = re.compile(
     r"(?P<verb>GRANT|REVOKE) (?P<privileges>.+?) ON `?(?P<database>[^`]+?)`?\.\* (TO|FROM) "
@@ -72,7 +72,7 @@ async def positions_elsewhere(connection: Connection, schema: str) -> tuple[tupl
         try:
             rows = await connection.query(b"SELECT DISTINCT `Source_uuid` FROM " + table)
         except ServerError as error:
-            if error.number not in NOT_READABLE:
+            if error.number not in NOT_ALLOWED:
                 raise
             continue
         found += [(other, str(uuid).lower()) for (uuid,) in rows]

@@ -16,13 +16,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pymysql.constants import ER
-
 from mtsd.apply.session.family import MYSQL, TargetFamily
 from mtsd.apply.sql import literals
 from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.bytes.header import HEADER_SIZE
 from mtsd.binlog.events.rows import STMT_END
+from mtsd.model.error_numbers import ER
 from mtsd.model.errors import ServerError
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position

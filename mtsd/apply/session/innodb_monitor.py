@@ -11,8 +11,7 @@ import asyncio
 import re
 from typing import Final
 
-from pymysql.constants import ER
-
+from mtsd.model.error_numbers import NOT_ALLOWED
 from mtsd.model.errors import ServerError
 from mtsd.wire.connection import Connection
 from mtsd.wire.understood import understood
@@ -69,7 +68,7 @@ async def wait_for_ended_sessions(connection: Connection) -> None:
         try:
             text = await _monitor(connection)
         except ServerError as error:
-            if error.number != ER.SPECIFIC_ACCESS_DENIED_ERROR:
+            if error.number not in NOT_ALLOWED:
                 raise
             await asyncio.sleep(_LIVES_S)
             return

@@ -1,16 +1,12 @@
 """Who waits for a row lock of this session, from the server's own tables of locks."""
 
-from typing import Final
-
 from mtsd.apply.session.family import TARGETS
 from mtsd.apply.sql import literals
+from mtsd.model.error_numbers import NO_SUCH_TABLE, NOT_ALLOWED
 from mtsd.model.errors import ServerError
 from mtsd.model.server import Flavour
 from mtsd.wire.connection import Connection
 from mtsd.wire.understood import understood
-
-_NOT_ALLOWED: Final = frozenset({1142, 1143, 1227})
-_NO_SUCH_TABLE: Final = frozenset({1109, 1146})
 
 
 @understood("target")
@@ -31,7 +27,7 @@ async def sessions_waiting(connection: Connection, flavour: Flavour) -> frozense
             b" WHERE own.trx_mysql_thread_id=%d" % (waits, connection.thread_id)
         )
     except ServerError as error:
-        if error.number not in _NOT_ALLOWED | _NO_SUCH_TABLE:
+        if error.number not in NOT_ALLOWED | NO_SUCH_TABLE:
             raise
         return None
     return frozenset(literals.number(thread) for (thread,) in rows)

@@ -14,14 +14,13 @@ from typing import Final, Self
 
 import structlog
 
+from mtsd.model.error_numbers import FULL_NUMBERS
 from mtsd.model.errors import ServerError
 from mtsd.wire.link import LinkError, Outage
 from mtsd.wire.refusal import is_read_only, remedy_of
 
 FULL: Final = "the target's disk is full"
 READ_ONLY: Final = "the target is read-only"
-_FULL_NUMBERS: Final = frozenset({3, 28, 1021, 1026, 1114})
-"""In cases where the server does not itself wait for space."""
 _NO_SPACE: Final = re.compile(
     r"No space left on device|Disk quota exceeded|\b(?:errno|error|Errcode):? 28\b"
 )
@@ -38,7 +37,7 @@ def obstacle_of(error: ServerError) -> str:
         return ""
     if is_read_only(error):
         return READ_ONLY
-    if error.number in _FULL_NUMBERS or error.says(_NO_SPACE):
+    if error.number in FULL_NUMBERS or error.says(_NO_SPACE):
         return FULL
     return ""
 

@@ -16,13 +16,13 @@ from typing import Final
 
 from mtsd.apply.session.family import TARGETS
 from mtsd.apply.session.session_state import THREAD_ID, changes
+from mtsd.model.error_numbers import NOT_ALLOWED
 from mtsd.model.errors import ServerError
 from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.model.server import flavour_of
 from mtsd.wire.connection import Connection
 from mtsd.wire.family import SERVERS
 
-NOT_ALLOWED: Final = 1227
 _AUTOMATIC_GTID: Final = b"SET @@session.gtid_next='AUTOMATIC'"
 
 CANNOT_PIN = Reason(
@@ -63,7 +63,7 @@ async def pin(
     try:
         await connection.run(b";".join(sets), len(sets))
     except ServerError as error:
-        if error.number != NOT_ALLOWED:
+        if error.number not in NOT_ALLOWED:
             raise
     else:
         return Pinned()
@@ -98,7 +98,7 @@ async def _may(connection: Connection, statement: bytes) -> bool:
     try:
         await connection.run(statement, 1)
     except ServerError as error:
-        if error.number != NOT_ALLOWED:
+        if error.number not in NOT_ALLOWED:
             raise
         return False
     return True

@@ -9,6 +9,7 @@ import structlog
 
 from mtsd.apply.session.obstacle import Retrying, obstacle_of, obstacles_here
 from mtsd.apply.session.xa import RB_DEADLOCK, RB_TIMEOUT, RETRY
+from mtsd.model.error_numbers import ER
 from mtsd.model.errors import ConnectionLostError, ServerError
 from mtsd.wire.connection import Connection
 from mtsd.wire.refusal import is_read_only
@@ -17,19 +18,15 @@ T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
 
-LOCK_WAIT_TIMEOUT = 1205
-INTERRUPTED = 1317
-"""By KILL QUERY: what can be rolled back has been."""
-ROW_GONE = 1242
-"""Subquery returns more than one row: how a commit fails whose row in the position tables is gone
-(`mtsd.apply.position.worker_info`)."""
-UNKNOWN = 1105
-"""What BINLOG reports after a KILL QUERY at some of its steps, if no column is to blame (see
-`table_columns`)."""
-_TRANSIENT = frozenset({
-    LOCK_WAIT_TIMEOUT, 1213, RB_TIMEOUT, RB_DEADLOCK, RETRY, INTERRUPTED, UNKNOWN,
+ROW_GONE = ER.SUBQUERY_NO_1_ROW
+"""How a commit fails whose row in the position tables is gone (`mtsd.apply.position.worker_info`)."""
+_TRANSIENT: frozenset[int] = frozenset({
+    ER.LOCK_WAIT_TIMEOUT, ER.LOCK_DEADLOCK, RB_TIMEOUT, RB_DEADLOCK, RETRY, ER.QUERY_INTERRUPTED,
+    ER.UNKNOWN_ERROR,
 })  # fmt: skip
-"""Lock wait timeout and deadlock, which the servers retry too, and interruptions."""
+"""Lock wait timeout and deadlock, which the servers retry too, and interruptions by KILL QUERY:
+what can be rolled back has been. BINLOG reports an unknown error after one at some of its steps, if
+no column is to blame (see `table_columns`)."""
 _LONGEST_PAUSE = 5.0
 _ATTEMPTS = 10
 _FIRST_WORD_S = 10.0
@@ -70,7 +67,7 @@ async def patiently(
                     if is_read_only(error):
                         # A person waits for what a command says.
                         raise
-                    if error.number != LOCK_WAIT_TIMEOUT:
+                    if error.number != ER.LOCK_WAIT_TIMEOUT:
                         attempt += 1
                     if not worth_a_retry(error) or attempt > _ATTEMPTS:
                         raise
@@ -88,7 +85,7 @@ async def insist(connection: Connection, ask: Callable[[], Awaitable[T]]) -> T:
         try:
             return await ask()
         except ServerError as error:
-            if error.number != INTERRUPTED:
+            if error.number != ER.QUERY_INTERRUPTED:
                 raise
     connection.close()
     raise ConnectionLostError(

@@ -9,11 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from pymysql.constants import ER
-
 from mtsd.apply.sql.literals import blob
 from mtsd.binlog.bytes.packed_decimal import packed_size, unpack_decimal
 from mtsd.binlog.sql.quoting import of_bytes, quoted
+from mtsd.model.error_numbers import ER
 from mtsd.model.errors import BinlogError, ServerError
 from mtsd.model.step import Intvar, IntvarKind, Rand, Satellite, UserVar, UserVarType
 

@@ -5,17 +5,16 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pymysql.constants import ER
-
 from mtsd.apply.session.family import TARGETS
 from mtsd.apply.session.own_domain import own_domain
-from mtsd.apply.session.pinning import NOT_ALLOWED, pin
+from mtsd.apply.session.pinning import pin
 from mtsd.apply.session.retry import ROW_GONE, insist, patiently
 from mtsd.apply.session.satellites import Collation, needs_collations
 from mtsd.apply.session.session_state import NO_THREAD, THREAD_ID
 from mtsd.apply.session.statement_states import StatementStates
 from mtsd.apply.session.xa import roll_back
 from mtsd.apply.sql import literals
+from mtsd.model.error_numbers import ER, NOT_ALLOWED
 from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.outcome.reason import Refused
@@ -29,7 +28,6 @@ from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.traits import ServerTraits, read_traits
 from mtsd.wire.understood import understood
 
-_NOT_ROLLED_BACK = 1196
 NEUTRAL: Final = b"information_schema"
 _GUARD: Final = b"SAVEPOINT mtsd_guard"
 STATEMENTS_READ = b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
@@ -154,7 +152,7 @@ class TargetSession:
         try:
             await self.connection.run(b"SET @@session.gtid_domain_id=%d" % wanted, 1)
         except ServerError as error:
-            if error.number != NOT_ALLOWED:
+            if error.number not in NOT_ALLOWED:
                 raise
             self.sets_domain = False
             ((domain,),) = await self.connection.query(b"SELECT @@session.gtid_domain_id")
@@ -274,7 +272,8 @@ class TargetSession:
         certain = await self._read_warnings(found)
         # Choosing a database leaves the warnings of an earlier statement.
         has_own = any(number == error.number for number, _ in found)
-        others = [] if has_own else [each for each in found if each[0] != _NOT_ROLLED_BACK]
+        kept = ER.WARNING_NOT_COMPLETE_ROLLBACK
+        others = [] if has_own else [each for each in found if each[0] != kept]
         try:
             await self._roll_back()
         except ServerError:
@@ -283,7 +282,7 @@ class TargetSession:
         # Only now may anything else run, which would leave other warnings.
         certain = await self._read_warnings(found) and certain
         await self.clean_left()
-        if any(number == _NOT_ROLLED_BACK for number, _ in found) or (unsure and not certain):
+        if any(number == kept for number, _ in found) or (unsure and not certain):
             error.leaves_changes = True
         # The error itself is among them.
         itself = f" {error.number}: {error.text}"
@@ -394,7 +393,7 @@ class TargetSession:
         try:
             rows = await self.connection.query(binlog_status(self.traits.version))
         except ServerError as error:
-            if error.number != NOT_ALLOWED:
+            if error.number not in NOT_ALLOWED:
                 raise
             return "", 0
         file, offset, only, ignored, *_ = rows[0]

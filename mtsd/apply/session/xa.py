@@ -2,10 +2,9 @@
 
 from typing import Final
 
-from pymysql.constants import ER
-
 from mtsd.apply.session.family import TARGETS
 from mtsd.apply.sql import literals
+from mtsd.model.error_numbers import ER
 from mtsd.model.errors import ConnectionLostError, ServerError
 from mtsd.model.server import flavour_of
 from mtsd.model.xa_xid import XaXid
@@ -14,14 +13,12 @@ from mtsd.wire.understood import understood
 
 UNKNOWN_XID: Final = ER.XAER_NOTA
 XID_EXISTS: Final = ER.XAER_DUPID
-NOT_ALLOWED: Final = ER.XAER_RMERR
-"""What XA RECOVER answers to a user without the privilege."""
-RB_ROLLBACK: Final = 1402
-RB_TIMEOUT: Final = 1613
-RB_DEADLOCK: Final = 1614
+RB_ROLLBACK: Final = ER.XA_RBROLLBACK
+RB_TIMEOUT: Final = ER.XA_RBTIMEOUT
+RB_DEADLOCK: Final = ER.XA_RBDEADLOCK
 ROLLED_BACK: Final = frozenset({RB_ROLLBACK, RB_TIMEOUT, RB_DEADLOCK})
 """The branch has been rolled back, and only has to be ended."""
-RETRY: Final = 3197
+RETRY: Final = ER.XA_RETRY
 """An XA COMMIT that could not get a lock; what is prepared still is."""
 _HAS_ENDED: Final = ROLLED_BACK | {ER.XAER_RMFAIL, UNKNOWN_XID}
 
@@ -64,7 +61,7 @@ def unusable(connection: Connection, error: ServerError) -> ConnectionLostError:
 async def prepared_xids(connection: Connection) -> frozenset[XaXid]:
     """Return the xids of all transactions that a server has prepared.
 
-    Raises ServerError `NOT_ALLOWED` without the privilege XA_RECOVER_ADMIN.
+    Raises ServerError ER.XAER_RMERR without the privilege XA_RECOVER_ADMIN.
     """
     if not TARGETS[flavour_of(connection.server_version)].lists_xids_in_hex:
         return frozenset(_xid(*row) for row in await connection.query(b"XA RECOVER"))

@@ -8,8 +8,6 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 
-from pymysql.constants import ER
-
 from mtsd.apply.session.aside import aside
 from mtsd.apply.session.retry import insist
 from mtsd.apply.session.satellites import before_statement
@@ -20,6 +18,7 @@ from mtsd.binlog.bytes.event_type import SUPPRESS_USE
 from mtsd.binlog.sql.one_statement import why_not_one
 from mtsd.binlog.sql.qualifiers import names
 from mtsd.binlog.sql.statement_secrets import first_secret, shown
+from mtsd.model.error_numbers import ER
 from mtsd.model.errors import NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.step import Duplicates, Statement, StatementKind

@@ -11,6 +11,7 @@ from typing import Final
 from mtsd.apply.sql import literals
 from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.events.table_map import parse_table_map
+from mtsd.model.error_numbers import ER
 from mtsd.model.errors import ServerError
 from mtsd.model.outcome.reason import Reason, refuse
 from mtsd.wire.connection import Connection
@@ -21,7 +22,6 @@ BLACKHOLE: Final = Reason(
     " to change or delete",
     "leave it out ([filter] ignore_table), or give it another engine on the target (ALTER TABLE)",
 )
-_ROW_MISSING: Final = 1032
 _TABLE_MAP: Final = EventType.TABLE_MAP_EVENT.value
 
 
@@ -35,7 +35,7 @@ async def explain_missing_row(
     connection. Raises ServerError, ConnectionLostError.
     """
     maps = {event for event in events if event[4] == _TABLE_MAP}
-    if error.number != _ROW_MISSING or not maps:
+    if error.number != ER.KEY_NOT_FOUND or not maps:
         return error
     tables = {(table.database, table.table) for table in map(parse_table_map, maps)}
     rows = await connection.query(

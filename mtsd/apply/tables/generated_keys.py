@@ -9,20 +9,18 @@ manual, "Generated Invisible Primary Keys and Replication"; measured with 9.7).
 """
 
 from collections.abc import Collection
-from typing import Final
 
 from mtsd.apply.session.family import MYSQL, TARGETS
 from mtsd.apply.sql import literals
 from mtsd.apply.tables.known_tables import KnownTables
 from mtsd.binlog.events.format_description import parse_format_description
 from mtsd.binlog.events.table_map import TableMap, parse_table_map
+from mtsd.model.error_numbers import ER
 from mtsd.model.errors import ServerError
 from mtsd.model.names import folded
 from mtsd.model.server import ServerVersion, version_of
 from mtsd.wire.connection import Connection
 from mtsd.wire.understood import understood
-
-_DOES_NOT_FIT: Final = 1677
 
 
 class GeneratedKeys:
@@ -105,7 +103,7 @@ class GeneratedKeys:
 
     def _refusal(self, table: TableMap, source: str) -> ServerError:
         error = ServerError(
-            _DOES_NOT_FIT,
+            ER.SLAVE_CONVERSION_FAILED,
             "HY000",
             f"table {table.database}.{table.table} has a generated invisible primary key on the"
             f" target, and beside it other columns than on the source, whose version, {source},"

@@ -19,12 +19,11 @@ it is asked by a statement that needs the same privileges and changes nothing.
 from collections.abc import Collection
 from typing import Final
 
-from pymysql.constants import ER
-
 from mtsd.apply.sql import literals
 from mtsd.apply.tables.known_tables import KnownTables
 from mtsd.binlog.events.format_description import parse_format_description
 from mtsd.binlog.events.table_map import parse_table_map
+from mtsd.model.error_numbers import ER, NOT_ALLOWED
 from mtsd.model.errors import ServerError
 from mtsd.model.outcome.reason import Reason, refuse
 from mtsd.model.server import ServerVersion, flavour_of, version_of
@@ -53,8 +52,6 @@ GENERATED: Final = (
 _UNTIL_2106: Final = (11, 5)
 _NOT_LOGGED: Final = (11, 0)
 _GENERATED_AGAIN: Final = (11, 8)
-_DOES_NOT_FIT: Final = 1677
-_DENIED: Final = frozenset({ER.DBACCESS_DENIED_ERROR, ER.TABLEACCESS_DENIED_ERROR})
 
 
 def turns_into_history(source: ServerVersion, target: ServerVersion) -> bool:
@@ -122,7 +119,7 @@ class MisreadTables:
         return tuple(found)
 
     def _refusal(self, reason: Reason, table: str) -> ServerError:
-        error = ServerError(_DOES_NOT_FIT, "HY000", str(refuse(reason, table=table)))
+        error = ServerError(ER.SLAVE_CONVERSION_FAILED, "HY000", str(refuse(reason, table=table)))
         error.server = f"target {self._connection.endpoint}"
         return error
 
@@ -147,7 +144,7 @@ async def _require_grants(connection: Connection, database: str, table: str) -> 
         await connection.query(b"EXPLAIN REPLACE INTO %b VALUES ()" % name)
     except ServerError as error:
         # Whatever else is wrong with the table, the rows themselves show.
-        if error.number in _DENIED:
+        if error.number in NOT_ALLOWED:
             raise
 
 

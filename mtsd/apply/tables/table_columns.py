@@ -8,11 +8,11 @@ QUERY at some of its steps.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mtsd.apply.session.retry import UNKNOWN
 from mtsd.apply.sql import literals
 from mtsd.apply.tables.column_fit import Fit, Shape, misfits, shape_of_definition, shapes_of_event
 from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.events.table_map import TableMap, parse_table_map
+from mtsd.model.error_numbers import ER
 from mtsd.model.errors import ServerError
 from mtsd.wire.connection import Connection, Row
 from mtsd.wire.understood import understood
@@ -27,8 +27,6 @@ _PERSISTED = "replica_type_conversions"
 _FORMER = "slave_type_conversions"
 _CONVERSIONS = f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ('{_PERSISTED}', '{_FORMER}')"
 ALTER = "give it the source's type (ALTER TABLE on the target)"
-_CONVERSION_FAILED = 1677
-_CORRUPT = 1610
 _TABLE_MAP = EventType.TABLE_MAP_EVENT.value
 
 
@@ -93,7 +91,7 @@ async def explain_row_failure(
     event that the target calls corrupt (1610), as it does if it reads it with a column of another
     size. Raises ServerError, ConnectionLostError.
     """
-    if error.number not in {UNKNOWN, _CORRUPT}:
+    if error.number not in {ER.UNKNOWN_ERROR, ER.SLAVE_CORRUPT_EVENT}:
         return error
     conversions = await connection.query(_CONVERSIONS)
     variables = {_text(name).lower(): _text(value) for name, value in conversions}
@@ -102,7 +100,7 @@ async def explain_row_failure(
         target = await read_columns(connection, table.database, table.table)
         text = _misfit(table, target, variables)
         if text:
-            explained = ServerError(_CONVERSION_FAILED, "HY000", text)
+            explained = ServerError(ER.SLAVE_CONVERSION_FAILED, "HY000", text)
             explained.server = error.server
             return explained
     return error

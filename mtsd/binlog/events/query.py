@@ -14,6 +14,7 @@ from mtsd.binlog.bytes.cursor import Cursor
 from mtsd.binlog.sql.statement_end import ended
 from mtsd.binlog.sql.statement_prefix import without_prefix
 from mtsd.binlog.sql.tokenizer import as_executed
+from mtsd.model.error_numbers import ER
 from mtsd.model.errors import BinlogError
 from mtsd.model.session import RowState, SessionContext, row_state
 from mtsd.model.step import AlterPhase, QueryEvent
@@ -32,7 +33,10 @@ MAX_DBS_IN_EVENT_MTS = 16
 OVER_MAX_DBS_IN_EVENT_MTS = 254
 """What the servers then write instead of their number."""
 
-INTERRUPTIONS = frozenset({1053, 1158, 1160, 1184, 1317, 1927})
+INTERRUPTIONS: frozenset[int] = frozenset({
+    ER.SERVER_SHUTDOWN, ER.NET_READ_ERROR, ER.NET_ERROR_ON_WRITE, ER.NEW_ABORTING_CONNECTION,
+    ER.QUERY_INTERRUPTED, ER.CONNECTION_KILLED,
+})  # fmt: skip
 """Errors of a statement that was killed or lost its connection: what it has left is not known.
 
 Shutdown, network read and write errors, aborted connection, KILL QUERY, and MariaDB's KILL.

@@ -4,16 +4,12 @@ Run a second time, CREATE TABLE says that the table exists. ADD INDEX says nothi
 another one, so nothing can be concluded about what is not listed here.
 """
 
-from pymysql.constants import ER
-
 from mtsd.binlog.sql.words import Words
+from mtsd.model.error_numbers import ER
 from mtsd.model.session import SessionContext
 
-_SEQUENCE_DOES_NOT_EXIST = 4091
-_VIEW_DOES_NOT_EXIST = 4092
+_VIEW_DOES_NOT_EXIST = ER.UNKNOWN_VIEW
 """Both of MariaDB; in a MySQL, a view that does not exist is a table that does not."""
-_EVENT_ALREADY_EXISTS = 1537
-_EVENT_DOES_NOT_EXIST = 1539
 _CREATED: dict[bytes, frozenset[int]] = {
     b"DATABASE": frozenset({ER.DB_CREATE_EXISTS}),
     b"SCHEMA": frozenset({ER.DB_CREATE_EXISTS}),
@@ -24,7 +20,7 @@ _CREATED: dict[bytes, frozenset[int]] = {
     b"TRIGGER": frozenset({ER.TRG_ALREADY_EXISTS}),
     b"PROCEDURE": frozenset({ER.SP_ALREADY_EXISTS}),
     b"FUNCTION": frozenset({ER.SP_ALREADY_EXISTS, ER.UDF_EXISTS}),
-    b"EVENT": frozenset({_EVENT_ALREADY_EXISTS}),
+    b"EVENT": frozenset({ER.EVENT_ALREADY_EXISTS}),
     b"USER": frozenset({ER.CANNOT_USER}),
     b"ROLE": frozenset({ER.CANNOT_USER}),
 }
@@ -34,12 +30,12 @@ _DROPPED: dict[bytes, frozenset[int]] = {
     b"TABLE": frozenset({ER.BAD_TABLE_ERROR}),
     b"TABLES": frozenset({ER.BAD_TABLE_ERROR}),
     b"VIEW": frozenset({ER.BAD_TABLE_ERROR, _VIEW_DOES_NOT_EXIST}),
-    b"SEQUENCE": frozenset({_SEQUENCE_DOES_NOT_EXIST}),
+    b"SEQUENCE": frozenset({ER.UNKNOWN_SEQUENCES}),
     b"INDEX": frozenset({ER.CANT_DROP_FIELD_OR_KEY}),
     b"TRIGGER": frozenset({ER.TRG_DOES_NOT_EXIST}),
     b"PROCEDURE": frozenset({ER.SP_DOES_NOT_EXIST}),
     b"FUNCTION": frozenset({ER.SP_DOES_NOT_EXIST}),
-    b"EVENT": frozenset({_EVENT_DOES_NOT_EXIST}),
+    b"EVENT": frozenset({ER.EVENT_DOES_NOT_EXIST}),
     b"USER": frozenset({ER.CANNOT_USER}),
     b"ROLE": frozenset({ER.CANNOT_USER}),
 }

@@ -24,13 +24,14 @@ from mtsd.apply.session.binlog_allowed import allows_binlog
 from mtsd.apply.session.family import TARGETS
 from mtsd.apply.session.pinning import pin
 from mtsd.apply.session.session_state import pinned
-from mtsd.apply.session.xa import NOT_ALLOWED, prepared_xids
+from mtsd.apply.session.xa import prepared_xids
 from mtsd.apply.sql import literals
 from mtsd.apply.tables.key_definitions import read_key_definitions
 from mtsd.apply.tables.misread_tables import GENERATED
 from mtsd.apply.tables.table_columns import COLUMNS, TableColumn, table_column
 from mtsd.apply.tables.table_keys import why_whole
 from mtsd.config.start import FilePosition, Start
+from mtsd.model.error_numbers import ER, NOT_ALLOWED
 from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
@@ -62,7 +63,6 @@ from mtsd.wire.replica_status import ReplicaStatus, own_channels, registered_rep
 
 T = TypeVar("T")
 
-_REFUSED = frozenset({1044, 1045, 1142, 1143, 1227, 1370})
 """Errors of missing privileges, which have their own lines."""
 _LONGEST_READ_S = 20.0
 """Less than the whole look at the source may take."""
@@ -136,7 +136,7 @@ async def _starts_inside_group(
     try:
         return await starts_inside_group(connection.endpoint, start, dict(files))
     except ServerError as error:
-        if error.number not in _REFUSED:
+        if error.number not in NOT_ALLOWED:
             raise
         return False
 
@@ -152,7 +152,7 @@ async def _before(
     except (TimeoutError, NeedsPersonError):
         return None
     except ServerError as error:
-        if error.number not in _REFUSED:
+        if error.number not in NOT_ALLOWED:
             raise
         return None
 
@@ -193,7 +193,7 @@ async def _prepared(connection: Connection) -> frozenset[XaXid] | None:
     try:
         return await prepared_xids(connection)
     except ServerError as error:
-        if error.number != NOT_ALLOWED:
+        if error.number != ER.XAER_RMERR:
             raise
         return None
 
@@ -397,7 +397,7 @@ async def _own_channels(
     try:
         return tuple(await own_channels(connection, version)), ""
     except ServerError as error:
-        if error.number not in _REFUSED:
+        if error.number not in NOT_ALLOWED:
             raise
         return (), error.text
 
@@ -421,7 +421,7 @@ async def _allowed(answer: Awaitable[list[T]]) -> list[T]:
     try:
         return await answer
     except ServerError as error:
-        if error.number not in _REFUSED:
+        if error.number not in NOT_ALLOWED:
             raise
         return []
 

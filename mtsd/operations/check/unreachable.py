@@ -5,14 +5,13 @@ import ssl
 from collections.abc import Iterator
 
 from mtsd.config import EndpointSettings
+from mtsd.model.error_numbers import ER, NOT_ALLOWED
 from mtsd.model.errors import ConnectionLostError, ServerError
 from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.line import Line
 from mtsd.wire.refusal import NoTlsError, RefusedError
 
-_ACCESS_DENIED = frozenset({1044, 1045, 1698})
-_HOST_REFUSED = frozenset({1129, 1130})
-_NEEDS_TLS = 3159
+_HOST_REFUSED = frozenset({ER.HOST_IS_BLOCKED, ER.HOST_NOT_PRIVILEGED})
 
 
 def unreachable(
@@ -56,11 +55,11 @@ def _refused(server: str, settings: EndpointSettings, error: RefusedError | Serv
     said = error if isinstance(error, ServerError) else error.said
     if said is None:
         return Kind.SERVER_REFUSES.line(server=server, user=settings.user, reason=error)
-    if said.number in _ACCESS_DENIED:
+    if said.number in NOT_ALLOWED:
         return Kind.ACCESS_DENIED.line(server=server, user=settings.user, reason=said.text)
     if said.number in _HOST_REFUSED:
         return Kind.HOST_REFUSED.line(server=server, user=settings.user, reason=said.text)
-    if said.number == _NEEDS_TLS:
+    if said.number == ER.SECURE_TRANSPORT_REQUIRED:
         return Kind.TLS_REQUIRED.line(server=server)
     return Kind.SERVER_REFUSES.line(
         server=server, user=settings.user, reason=f"{said.text} ({said.number})"

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.events.table_map import parse_table_map
 from mtsd.binlog.sql.statement_secrets import shown
+from mtsd.model.error_numbers import ER
 from mtsd.model.errors import ApplyError, MtsdError, ServerError
 from mtsd.model.group import Group
 from mtsd.model.outcome.command import command, options
@@ -36,7 +37,10 @@ def tables_of(events: Sequence[bytes]) -> Sequence[str]:
 
 
 _FIRST_GROUPS = 100
-_SHOWS_A_WRONG_POSITION = {1032: "does not have that row", 1062: "has that row already"}
+_SHOWS_A_WRONG_POSITION: dict[int, str] = {
+    ER.KEY_NOT_FOUND: "does not have that row",
+    ER.DUP_ENTRY: "has that row already",
+}
 """What an error of a row says of the target."""
 
 

@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from mtsd.apply.position.lock_names import CHANNEL, PRESERVING, read_locks
-from mtsd.apply.position.other_schemas import NOT_READABLE, schemas_with_positions
+from mtsd.apply.position.other_schemas import schemas_with_positions
 from mtsd.apply.sql import literals
+from mtsd.model.error_numbers import NOT_ALLOWED
 from mtsd.model.errors import ServerError
 from mtsd.model.outcome.findings import Findings
 from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.model.server import ServerVersion
-from mtsd.replica.guards.own_replica import NOT_ALLOWED, KnownServer, channels_of
+from mtsd.replica.guards.own_replica import KnownServer, channels_of
 from mtsd.wire.connection import Connection
 from mtsd.wire.replica_status import ReplicaStatus, own_channels
 
@@ -112,7 +113,7 @@ async def read_feeding(connection: Connection) -> tuple[list[Feeding], list[str]
         try:
             found += await _feeding_of(connection, schema)
         except ServerError as error:
-            if error.number not in NOT_READABLE:
+            if error.number not in NOT_ALLOWED:
                 raise
             hidden.append(schema)
     return found, hidden
@@ -145,7 +146,7 @@ async def look_for_circle(
     try:
         channels = await own_channels(connection, source)
     except ServerError as error:
-        if error.number != NOT_ALLOWED:
+        if error.number not in NOT_ALLOWED:
             raise
         channels = []
     found = circle(feeding, channels, target, preserves=preserves)

@@ -21,12 +21,9 @@ import structlog
 from mtsd.apply.position.fencing import release_lock, take_lock
 from mtsd.apply.position.lock_holder import sessions, told_of
 from mtsd.apply.position.lock_names import CHANNEL, LockNames, read_locks
-from mtsd.apply.position.other_schemas import (
-    NOT_READABLE,
-    schemas_with_positions,
-    sees_all_databases,
-)
+from mtsd.apply.position.other_schemas import schemas_with_positions, sees_all_databases
 from mtsd.apply.sql import literals
+from mtsd.model.error_numbers import NOT_ALLOWED
 from mtsd.model.errors import ServerError
 from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.wire.connection import Connection
@@ -125,7 +122,7 @@ async def _elsewhere(
         try:
             holders = await _holders_in(connection, schema, uuid)
         except ServerError as error:
-            if error.number not in NOT_READABLE:
+            if error.number not in NOT_ALLOWED:
                 raise
             hides = True
             continue

@@ -12,9 +12,9 @@ of a MySQL the server_uuid, once it has ever connected. Until then host and port
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
 
 from mtsd.config.settings import SourceSettings
+from mtsd.model.error_numbers import NOT_ALLOWED
 from mtsd.model.errors import ServerError
 from mtsd.model.outcome.findings import Findings
 from mtsd.model.outcome.reason import Reason, Refused, refuse
@@ -46,7 +46,6 @@ UNSEEN = Reason(
     "whether the target itself replicates from the same source cannot be seen: {error}",
     "GRANT {privilege} ON *.* on the target to the user of [target] user",
 )
-NOT_ALLOWED: Final = 1227
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +120,7 @@ async def look_beside(
     try:
         channels = await own_channels(connection, target)
     except ServerError as error:
-        if error.number != NOT_ALLOWED:
+        if error.number not in NOT_ALLOWED:
             raise
         return unseen(target.flavour, error.text)
     return beside(channels, source)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from mtsd.apply.position.others_prepared import others_prepared
 from mtsd.apply.position.position_tables import IN_DOUBT_TABLE, InDoubt, PositionTables
-from mtsd.apply.session.xa import NOT_ALLOWED, prepared_xids, statement
+from mtsd.apply.session.xa import prepared_xids, statement
 from mtsd.apply.tables.table_engines import TableEngines
 from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.events.event_reader import EventReader
@@ -18,6 +18,7 @@ from mtsd.binlog.events.query import parse_query
 from mtsd.binlog.events.rows import INSERTS
 from mtsd.binlog.sql.statement import classify
 from mtsd.binlog.sql.statement_secrets import excerpt
+from mtsd.model.error_numbers import ER, NOT_ALLOWED
 from mtsd.model.errors import BinlogError, NeedsPersonError, ServerError
 from mtsd.model.outcome.command import command
 from mtsd.model.outcome.reason import Refused
@@ -43,7 +44,7 @@ from mtsd.wire.endpoint import Endpoint
 
 _OF_RECOVERY = 0
 """The thread id under which a MariaDB logs what it completes when it recovers from a crash."""
-_REFUSED = frozenset({1044, 1045, 1142, 1227, 1290})
+_REFUSED = NOT_ALLOWED | {ER.OPTION_PREVENTS_STATEMENT}
 """Errors of a user who lacks the privilege."""
 
 
@@ -115,7 +116,7 @@ async def _is_prepared(connection: Connection, tables: PositionTables, doubt: In
         if xid not in await prepared_xids(connection):
             return False
     except ServerError as error:
-        if error.number != NOT_ALLOWED:
+        if error.number != ER.XAER_RMERR:
             raise
         raise NeedsPersonError(
             f"group {doubt.number}{doubt.end.as_ending}: what the target has prepared shows"

@@ -6,8 +6,9 @@ import structlog
 
 from mtsd.apply.position.position_tables import InDoubt, PositionTables
 from mtsd.apply.position.prepared_table import PreparedRow
-from mtsd.apply.session.xa import NOT_ALLOWED, prepared_xids
+from mtsd.apply.session.xa import prepared_xids
 from mtsd.binlog.sql.xa_statement import xid_of
+from mtsd.model.error_numbers import ER
 from mtsd.model.errors import ServerError
 from mtsd.model.group import GroupKind
 from mtsd.model.session import SessionContext
@@ -78,6 +79,6 @@ async def _listed(connection: Connection) -> frozenset[XaXid] | None:
     try:
         return await prepared_xids(connection)
     except ServerError as error:
-        if error.number != NOT_ALLOWED:
+        if error.number != ER.XAER_RMERR:
             raise
         return None

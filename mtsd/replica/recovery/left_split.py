@@ -9,8 +9,9 @@ import structlog
 
 from mtsd.apply.position.position_tables import InDoubt, PositionTables
 from mtsd.apply.position.split_table import SplitRecord, branch_xid
-from mtsd.apply.session.xa import NOT_ALLOWED, prepared_xids, statement
+from mtsd.apply.session.xa import prepared_xids, statement
 from mtsd.apply.sql import literals
+from mtsd.model.error_numbers import ER
 from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.xa_xid import XaXid
 from mtsd.replica.core.report import half_applied
@@ -52,7 +53,7 @@ async def left_split(
     try:
         found = await prepared_xids(connection)
     except ServerError as error:
-        if error.number != NOT_ALLOWED:
+        if error.number != ER.XAER_RMERR:
             raise
         raise NeedsPersonError(
             f"group {doubt.number}{doubt.end.as_ending}, was split, and what the target has"

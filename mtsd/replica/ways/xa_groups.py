@@ -17,7 +17,8 @@ from mtsd.apply.appliers.applier import Applier
 from mtsd.apply.position.position_tables import InDoubt
 from mtsd.apply.position.prepared_table import PreparedRow
 from mtsd.apply.rows.bundle import table_maps
-from mtsd.apply.session.xa import NOT_ALLOWED, RB_ROLLBACK, UNKNOWN_XID, XID_EXISTS
+from mtsd.apply.session.xa import RB_ROLLBACK, UNKNOWN_XID, XID_EXISTS
+from mtsd.model.error_numbers import ER
 from mtsd.model.errors import ApplyError, NeedsPersonError, NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group, GroupKind
@@ -268,7 +269,7 @@ _OF_ANOTHER_CHANNEL = (
     " channel has prepared none: it was prepared before replication began, or its group was"
     " skipped. Compare its changes on both servers; when they are equal, skip this group"
 )
-_MEANINGS = {
+_MEANINGS: dict[int, str] = {
     UNKNOWN_XID: (
         "the target has not prepared the transaction {xid}. Either it was prepared before"
         " replication began, or its group was skipped, or somebody has committed or rolled it back"
@@ -284,7 +285,7 @@ _MEANINGS = {
         "the target has rolled back the transaction {xid} by itself: make its changes there, then"
         " skip this group"
     ),
-    NOT_ALLOWED: "mtsd may not list what the target has prepared: GRANT XA_RECOVER_ADMIN there",
+    ER.XAER_RMERR: "mtsd may not list what the target has prepared: GRANT XA_RECOVER_ADMIN there",
 }
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import structlog
-from pymysql.constants import ER
 
 from mtsd.apply.appliers.applier import Applier
 from mtsd.apply.rows.row_in_words import row_in_words
@@ -19,17 +18,18 @@ from mtsd.binlog.events.dialect import dialect_of
 from mtsd.binlog.events.format_description import parse_format_description
 from mtsd.binlog.events.table_map import parse_table_map
 from mtsd.binlog.values.single_rows import MappedRows, mapped_rows, single_rows
+from mtsd.model.error_numbers import ER
 from mtsd.model.errors import MtsdError, ServerError
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.step import Rows, state_of_rows
 
-_ROW_MISSING: Final = 1032
 _OF_ONE_ROW: Final = frozenset({
-    _ROW_MISSING, ER.DUP_ENTRY, ER.NO_REFERENCED_ROW, ER.NO_REFERENCED_ROW_2, ER.ROW_IS_REFERENCED,
-    ER.ROW_IS_REFERENCED_2, ER.BAD_NULL_ERROR, ER.DATA_TOO_LONG, ER.WARN_DATA_OUT_OF_RANGE,
+    ER.KEY_NOT_FOUND, ER.DUP_ENTRY, ER.NO_REFERENCED_ROW, ER.NO_REFERENCED_ROW_2,
+    ER.ROW_IS_REFERENCED, ER.ROW_IS_REFERENCED_2,
+    ER.BAD_NULL_ERROR, ER.DATA_TOO_LONG, ER.WARN_DATA_OUT_OF_RANGE,
     ER.TRUNCATED_WRONG_VALUE_FOR_FIELD,
-    1761,  # a duplicate in another table, by a cascade
-    3819, 4025,  # a CHECK constraint of either family
+    ER.FOREIGN_DUPLICATE_KEY_WITH_CHILD_INFO,  # a duplicate in another table, by a cascade
+    ER.CHECK_CONSTRAINT_VIOLATED, ER.CONSTRAINT_FAILED,  # a CHECK constraint of either family
 })  # fmt: skip
 _PATIENCE_S: Final = 10.0
 _LARGEST: Final = 64 << 20

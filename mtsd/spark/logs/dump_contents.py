@@ -14,6 +14,7 @@ from mtsd.binlog.bytes.framing import MAGIC
 from mtsd.binlog.bytes.header import HEADER_SIZE
 from mtsd.binlog.events.rotate import parse_rotate
 from mtsd.binlog.files.ranges import ByteRange
+from mtsd.model.error_numbers import ER
 from mtsd.model.errors import BinlogError, ConnectionLostError, MtsdError, ServerError
 from mtsd.model.position import FIRST_EVENT
 from mtsd.spark.logs.live_connection import SourceError, in_options, may_pass, open_dump, retried
@@ -29,7 +30,6 @@ _KEPT: Final = 4 << 20
 _STEP: Final = 1 << 20
 """Bytes between the places where another dump may begin."""
 _SILENT_S: Final = 60.0
-_FATAL_READING: Final = 1236
 _HEARTBEATS: Final = frozenset({
     EventType.HEARTBEAT_LOG_EVENT.value, EventType.HEARTBEAT_LOG_EVENT_V2.value,
 })  # fmt: skip
@@ -175,7 +175,7 @@ class DumpContents:
         )
 
     def _refused(self, error: ServerError) -> MtsdError:
-        if error.number != _FATAL_READING:
+        if error.number != ER.MASTER_FATAL_ERROR_READING_BINLOG:
             return in_options(self._live, error)
         said = " ".join(error.text.split()).rstrip(".")
         if "could not find first log file name" in said.lower():

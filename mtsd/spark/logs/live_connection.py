@@ -14,6 +14,7 @@ from time import monotonic
 from typing import Final, TypeVar
 from uuid import uuid4
 
+from mtsd.model.error_numbers import NOT_ALLOWED
 from mtsd.model.errors import ConnectionLostError, MtsdError, NeedsPersonError, ServerError
 from mtsd.spark.options.live_options import LiveOptions
 from mtsd.wire.backoff import Backoff
@@ -45,7 +46,6 @@ _ENCRYPTION_HEADER: Final = 512
 """The header of an encrypted file in bytes, which the offsets of a dump do not count."""
 _ID_WAIT_S: Final = 600.0
 _ID_PAUSE_S: Final = 0.2
-_NOT_ALLOWED: Final = 1227
 _SECTION: Final = re.compile(r"\[source\] ")
 
 
@@ -282,7 +282,7 @@ async def _replica_ids(connection: Connection, traits: ServerTraits) -> set[int]
     try:
         replicas = await registered_replicas(connection, traits.version)
     except ServerError as error:
-        if error.number != _NOT_ALLOWED:
+        if error.number not in NOT_ALLOWED:
             raise
         return set()
     return {replica.server_id for replica in replicas}

@@ -10,7 +10,6 @@ from pymysql.constants import ER
 from mtsd.apply.appliers.binlog_applier import BinlogApplier
 from mtsd.apply.branches.branches import Branches
 from mtsd.apply.position.position_tables import PositionTables
-from mtsd.apply.session.retry import INTERRUPTED
 from mtsd.apply.session.session import TargetSession
 from mtsd.model.errors import ConnectionLostError, ServerError
 from mtsd.model.group import Group
@@ -73,7 +72,7 @@ class Interrupted:
         if statements.startswith(self.beginning):
             self.runs += 1
             if self.runs in self.at:
-                raise ServerError(INTERRUPTED, "70100", "Query execution was interrupted")
+                raise ServerError(ER.QUERY_INTERRUPTED, "70100", "Query execution was interrupted")
 
 
 @pytest.mark.parametrize("times", [1, 100])
@@ -173,7 +172,7 @@ async def test_a_completed_transaction_is_found_out(
     async def receive_all_but_the_end(count: int, *, more: bool = False) -> None:
         monkeypatch.setattr(session.connection, "receive", receive)
         await receive(count, more=more)
-        raise ServerError(INTERRUPTED, "70100", "Query execution was interrupted")
+        raise ServerError(ER.QUERY_INTERRUPTED, "70100", "Query execution was interrupted")
 
     monkeypatch.setattr(session.connection, "receive", receive_all_but_the_end)
     gtid = f"{DAEMON}:99" if session.traits.gtid_mode else ""
