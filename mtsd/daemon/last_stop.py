@@ -76,7 +76,7 @@ async def _tell(settings: Settings, stop: LastStop) -> bool:
                 return False
             if not await take_lock(session.connection, locks.session(CHANNEL), _LOCK_S):
                 return False
-            await session.connection.run(tables.last_stop.replace(stop), 1)
+            await session.connection.run(tables.last_stop.replace_stop(stop), 1)
     except (MtsdError, TimeoutError):
         return False
     finally:

@@ -66,7 +66,7 @@ async def adopt_position(settings: Settings) -> Adopted:
             [
                 *resolutions,
                 channel.tables.update_daemon(daemon_uuid),
-                channel.tables.identity.replace(now),
+                channel.tables.identity.replace_identity(now),
             ],
         )
         return Adopted(home, now, row.daemon_uuid, daemon_uuid, tuple(settled))

@@ -74,7 +74,9 @@ async def _read(connection: Connection, settings: Settings) -> Recorded | None:
     # An older mtsd has not created these tables.
     complete = present.issuperset(OF_FAILED_GROUPS)
     stopped, skipped = await read_failed(connection, tables) if complete else (None, ())
-    prepared = await connection.query(tables.prepared.select()) if PREPARED in present else []
+    prepared = (
+        await connection.query(tables.prepared.select_prepared()) if PREPARED in present else []
+    )
     ended = await connection.query(tables.last_stop.select()) if LAST_STOP in present else []
     if not channel:
         return None

@@ -185,12 +185,12 @@ class Branches:
 
         After an error, undo is required.
         """
-        await self._connection.run(self._tables.split.insert(number, branch), 1)
+        await self._connection.run(self._tables.split.insert_branch(number, branch), 1)
 
     async def settle_split(self, row: WorkerRow, number: int) -> None:
         """Record that all branches of a split transaction are committed."""
         settled = self._tables.settled(row, number)
-        await self._session.record([*settled, self._tables.split.delete(number)])
+        await self._session.record([*settled, self._tables.split.delete_group(number)])
 
     async def is_prepared(self, xid: XaXid) -> bool:
         """Return whether the target has prepared a transaction."""
@@ -215,7 +215,7 @@ class Branches:
     async def settle_prepared(self, row: WorkerRow, prepared: PreparedRow) -> None:
         """Record that a transaction is prepared, with its group."""
         settled = self._tables.settled(row, prepared.number)
-        await self._session.record([*settled, self._tables.prepared.replace(prepared)])
+        await self._session.record([*settled, self._tables.prepared.replace_prepared(prepared)])
 
     async def note_skipped(self, prepared: PreparedRow) -> None:
         """Record a transaction whose prepare is passed over; its group is on record as executed.
@@ -225,12 +225,12 @@ class Branches:
         record = (await self.records_of([prepared.xid])).get(prepared.xid)
         if record is not None and record.number > prepared.number:
             return
-        await self._session.record([self._tables.prepared.replace(prepared)])
+        await self._session.record([self._tables.prepared.replace_prepared(prepared)])
 
     async def settle_completed(self, row: WorkerRow, number: int, xid: XaXid) -> None:
         """Record that a transaction is completed, by the group of that number."""
         settled = self._tables.settled(row, number)
-        await self._session.record([*settled, self._tables.prepared.delete(xid)])
+        await self._session.record([*settled, self._tables.prepared.delete_completed(xid)])
 
     async def settle_run(
         self,
@@ -248,8 +248,8 @@ class Branches:
             [
                 *([] if row is None else tables.advanced(row)),
                 *(tables.delete_in_doubt(number) for number in numbers),
-                *(tables.prepared.replace(each) for each in prepared),
-                *(tables.prepared.delete(xid) for xid in completed),
+                *(tables.prepared.replace_prepared(each) for each in prepared),
+                *(tables.prepared.delete_completed(xid) for xid in completed),
                 self._session.lock_waits(None),
             ]
         )

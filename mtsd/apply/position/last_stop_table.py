@@ -6,68 +6,49 @@ here waits: this module builds statements and parses rows.
 
 from typing import Final
 
-from mtsd.apply.position.worker_info import TABLE_OPTIONS
-from mtsd.apply.sql import literals
+from mtsd.apply.position.table_declaration import (
+    ONE_A_CHANNEL,
+    ChannelTable,
+    Table,
+    flag,
+    moment,
+    said,
+    whole,
+)
 from mtsd.model.outcome.last_stop import LastStop
 from mtsd.wire.connection import Row
 
 LAST_STOP: Final = "slave_last_stop"
-_LONGEST_TEXT: Final = 10_000
-"""Characters: a TEXT column has room for them at four bytes each."""
+_GRACEFUL: Final = flag("Graceful")
+_ERROR: Final = whole("Error_number", "INT UNSIGNED")
+_NUMBER: Final = whole("Group_number")
+_MESSAGE: Final = said("Message", "TEXT NOT NULL")
+_STOPPED: Final = moment("Stopped_at")
+_TABLE: Final = Table(LAST_STOP, (ONE_A_CHANNEL, _GRACEFUL, _ERROR, _NUMBER, _MESSAGE, _STOPPED))
 
 
-class LastStopTable:
+class LastStopTable(ChannelTable):
     """Statements on the table for one channel in one schema."""
 
     def __init__(self, schema: str, channel: str) -> None:
-        self._name = literals.name(schema) + b"." + literals.name(LAST_STOP)
-        self._channel = literals.text(channel)
+        super().__init__(_TABLE, schema, channel)
 
-    def definition(self) -> bytes:
-        """Return the statement that creates the table if it does not exist."""
-        return f"""CREATE TABLE IF NOT EXISTS {self._name.decode()} (
-  `Channel_name` VARCHAR(64) NOT NULL PRIMARY KEY,
-  `Graceful` TINYINT UNSIGNED NOT NULL,
-  `Error_number` INT UNSIGNED NOT NULL,
-  `Group_number` BIGINT UNSIGNED NOT NULL,
-  `Message` TEXT NOT NULL,
-  `Stopped_at` TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)
-) {TABLE_OPTIONS}""".encode()
-
-    def replace(self, stop: LastStop) -> bytes:
+    def replace_stop(self, stop: LastStop) -> bytes:
         """Return the statement that records a stop, at the target's time."""
-        text = stop.text[:_LONGEST_TEXT].encode("utf-8", "replace")
-        insert = literals.insert(
-            self._name,
-            [
-                (b"`Channel_name`", self._channel),
-                (b"`Graceful`", b"%d" % stop.graceful),
-                (b"`Error_number`", b"%d" % stop.number),
-                (b"`Group_number`", b"%d" % stop.group),
-                (b"`Message`", literals.blob(text)),
-            ],
-        )
-        return b"REPLACE" + insert.removeprefix(b"INSERT")
-
-    def select(self) -> bytes:
-        """Return the query for the channel's row, for `stop`."""
-        return (
-            b"SELECT `Graceful`,`Error_number`,`Group_number`,`Message`,"
-            b"CAST(FLOOR(UNIX_TIMESTAMP(`Stopped_at`)) AS SIGNED) FROM %b WHERE `Channel_name`=%b"
-            % (self._name, self._channel)
+        return self.replace(
+            _GRACEFUL.of(stop.graceful),
+            _ERROR.of(stop.number),
+            _NUMBER.of(stop.group),
+            _MESSAGE.of(stop.text),
         )
 
     def stop(self, row: Row) -> LastStop:
         """Parse a row of `select`."""
-        graceful, number, group, text, time = row
+        found = _TABLE.found(row)
         return LastStop(
-            literals.number(time),
-            bool(graceful),
-            str(text),
-            literals.number(number),
-            literals.number(group),
+            int(found[_STOPPED].timestamp()),
+            found[_GRACEFUL],
+            found[_MESSAGE],
+            found[_ERROR],
+            found[_NUMBER],
         )
-
-    def delete(self) -> bytes:
-        """Return the statement after which nothing is known of a stop."""
-        return b"DELETE FROM %b WHERE `Channel_name`=%b" % (self._name, self._channel)

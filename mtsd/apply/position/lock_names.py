@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from mtsd.apply.position.position_schema import LOCK_TOKEN
-from mtsd.apply.position.worker_info import TABLE_OPTIONS
+from mtsd.apply.position.table_declaration import Table, text, whole
 from mtsd.apply.session.retry import telling, write
 from mtsd.apply.sql import literals
 from mtsd.model.error_numbers import NO_SUCH_TABLE
@@ -55,24 +55,26 @@ class LockNames:
         return hmac.new(key, f"{kind}:{name}".encode(), hashlib.sha256).hexdigest()[:_DIGITS]
 
 
+_ID = whole("Id", "TINYINT UNSIGNED", "NOT NULL PRIMARY KEY COMMENT 'always 1'")
+_TOKEN = text("Token", "CHAR(64) NOT NULL COMMENT 'in the names of locks'")
+_TABLE = Table(LOCK_TOKEN, (_ID, _TOKEN))
+
+
 class TokenTable:
     """Statements on the table in one schema."""
 
     def __init__(self, schema: str) -> None:
-        self._schema = literals.name(schema)
-        self._name = self._schema + b"." + literals.name(LOCK_TOKEN)
+        self._schema = schema
+        self._name = literals.name(schema) + b"." + literals.name(LOCK_TOKEN)
 
     def definition(self) -> bytes:
         """Return the statement that creates the table if it does not exist."""
-        return f"""CREATE TABLE IF NOT EXISTS {self._name.decode()} (
-  `Id` TINYINT UNSIGNED NOT NULL PRIMARY KEY COMMENT 'always 1',
-  `Token` CHAR(64) NOT NULL COMMENT 'in the names of locks'
-) {TABLE_OPTIONS}""".encode()
+        return _TABLE.definition(self._schema)
 
     def creation(self) -> list[bytes]:
         """Return the statements after which there is a token, new or somebody else's."""
         return [
-            b"CREATE DATABASE IF NOT EXISTS " + self._schema,
+            b"CREATE DATABASE IF NOT EXISTS " + literals.name(self._schema),
             self.definition(),
             # Of two at the same time, one waits for the other's row, and leaves that as it is.
             b"INSERT INTO %b VALUES (1,%b) ON DUPLICATE KEY UPDATE `Id`=`Id`"
@@ -81,7 +83,7 @@ class TokenTable:
 
     def select(self) -> bytes:
         """Return the query for the token: one row, or none."""
-        return b"SELECT `Token` FROM " + self._name + b" WHERE `Id`=1"
+        return b"SELECT %b FROM %b WHERE %b" % (_TOKEN.selected, self._name, _ID.equals(1))
 
 
 async def read_locks(connection: Connection, schema: str, channel: str) -> LockNames | None:

@@ -20,8 +20,23 @@ from mtsd.apply.position.position_schema import (
 )
 from mtsd.apply.position.prepared_table import PreparedTable
 from mtsd.apply.position.split_table import SplitTable
+from mtsd.apply.position.table_declaration import (
+    CHANNEL,
+    NAME_COLUMN,
+    ONE_A_CHANNEL,
+    SOURCE_PLACE,
+    ChannelTable,
+    Pair,
+    Place,
+    Table,
+    moment,
+    raw,
+    text,
+    text_or_null,
+    whole,
+)
 from mtsd.apply.position.target_identity import IdentityTable
-from mtsd.apply.position.worker_info import NAME_COLUMN, TABLE_OPTIONS, WorkerInfo, present
+from mtsd.apply.position.worker_info import WorkerInfo, present
 from mtsd.apply.session.family import MYSQL, TargetFamily
 from mtsd.apply.sql import literals
 from mtsd.model.errors import NeedsPersonError
@@ -45,6 +60,53 @@ IN_DOUBT_TABLE = b"slave_in_doubt\0"
 """As a binlog has the name."""
 RECOVERY_ID = 0
 """The Id of the row that holds what a restart found proven by all rows."""
+
+
+_NUMBER = whole("Group_number")
+_EXECUTED = text_or_null("Executed_gtid_set", "LONGTEXT")
+_TEMPORARY = text(
+    "Temporary_tables", "LONGTEXT NOT NULL COMMENT 'open on the source; empty: not known'"
+)
+_WORKERS = whole("Number_of_workers", "INT UNSIGNED")
+_SOURCE = text("Source_uuid", "CHAR(36) NOT NULL")
+_DAEMON = text("Daemon_uuid", "CHAR(36) NOT NULL")
+_VERSION = whole("Schema_version", "INT UNSIGNED")
+_MARK = Place(
+    text("Master_log_name", f"{NAME_COLUMN} COMMENT 'of the low-water mark, as is the rest'"),
+    whole("Master_log_pos"),
+)
+_CHANNELS = Table(
+    "slave_relay_log_info",
+    (
+        ONE_A_CHANNEL, _MARK.file, _MARK.offset, _NUMBER, _EXECUTED, _TEMPORARY, _WORKERS,
+        _SOURCE, _DAEMON, _VERSION, moment("Updated_at", changes=True, is_read=False),
+    ),
+)  # fmt: skip
+
+_WORKER = whole("Id", "INT UNSIGNED")
+_KIND = text("Kind", "VARCHAR(32) NOT NULL")
+_EVIDENCE = text("Evidence_gtid", "VARCHAR(128) NOT NULL")
+_SOURCE_GTID = text("Source_gtid", "VARCHAR(128) NOT NULL")
+_DATABASES = text("Databases", "TEXT NOT NULL")
+_STATEMENT = raw("Statement", "LONGBLOB NOT NULL")
+_TARGET_FILE = text("Target_log_name", NAME_COLUMN)
+_TARGET_OFFSET = whole("Target_log_pos")
+_THREAD = whole("Target_thread", "INT UNSIGNED")
+_RESOLUTION = text("Resolution", "VARCHAR(16) NOT NULL DEFAULT '' COMMENT 'of mtsd resolve'")
+_IN_DOUBT = Table(
+    "slave_in_doubt",
+    (
+        CHANNEL, _NUMBER, _WORKER, SOURCE_PLACE.file, SOURCE_PLACE.offset, _KIND, _EVIDENCE,
+        _SOURCE_GTID, _DATABASES, _STATEMENT, _TARGET_FILE, _TARGET_OFFSET, _THREAD, _RESOLUTION,
+        moment("Created_at", is_read=False),
+    ),
+    "PRIMARY KEY (`Channel_name`, `Group_number`)",
+)  # fmt: skip
+
+_RULES_TEXT = text("Rules", "LONGTEXT NOT NULL COMMENT 'the section [filter], as JSON'")
+_RULES = Table(RULES_TABLE, (ONE_A_CHANNEL, _RULES_TEXT))
+_GTIDS = text("Gtids", "LONGTEXT NOT NULL")
+_DESPITE = Table(DESPITE_EXECUTED, (ONE_A_CHANNEL, _GTIDS, moment("Said_at", is_read=False)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,76 +158,32 @@ class PositionTables:
     def __init__(self, schema: str, channel: str) -> None:
         self.schema = schema
         self.channel = channel
-        quoted = literals.name(schema)
         self.workers = WorkerInfo(schema, channel)
         self.failed = FailedGroups(schema, channel)
         self.prepared = PreparedTable(schema, channel)
         self.split = SplitTable(schema, channel)
         self.identity = IdentityTable(schema, channel)
         self.last_stop = LastStopTable(schema, channel)
-        self._relay_log_info = quoted + b".`slave_relay_log_info`"
-        self._in_doubt = quoted + b".`slave_in_doubt`"
-        self._rules = quoted + b"." + literals.name(RULES_TABLE)
-        self._despite = quoted + b"." + literals.name(DESPITE_EXECUTED)
-        self._channel = literals.text(channel)
-        self._of_channel = b" WHERE `Channel_name`=" + self._channel
+        self._relay_log_info = ChannelTable(_CHANNELS, schema, channel)
+        self._in_doubt = ChannelTable(_IN_DOUBT, schema, channel)
+        self._rules = ChannelTable(_RULES, schema, channel)
+        self._despite = ChannelTable(_DESPITE, schema, channel)
 
     def definitions(self, family: TargetFamily = MYSQL) -> list[bytes]:
         """Return the statements that create the schema and its tables if they do not exist.
 
         `family` is the target's.
         """
-        relay_log_info = f"""CREATE TABLE IF NOT EXISTS {self._relay_log_info.decode()} (
-  `Channel_name` VARCHAR(64) NOT NULL PRIMARY KEY,
-  `Master_log_name` {NAME_COLUMN} COMMENT 'of the low-water mark, as is the rest',
-  `Master_log_pos` BIGINT UNSIGNED NOT NULL,
-  `Group_number` BIGINT UNSIGNED NOT NULL,
-  `Executed_gtid_set` LONGTEXT NULL,
-  `Temporary_tables` LONGTEXT NOT NULL COMMENT 'open on the source; empty: not known',
-  `Number_of_workers` INT UNSIGNED NOT NULL,
-  `Source_uuid` CHAR(36) NOT NULL,
-  `Daemon_uuid` CHAR(36) NOT NULL,
-  `Schema_version` INT UNSIGNED NOT NULL,
-  `Updated_at` TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6)
-) {TABLE_OPTIONS}"""
-        in_doubt = f"""CREATE TABLE IF NOT EXISTS {self._in_doubt.decode()} (
-  `Channel_name` VARCHAR(64) NOT NULL,
-  `Group_number` BIGINT UNSIGNED NOT NULL,
-  `Id` INT UNSIGNED NOT NULL,
-  `Master_log_name` {NAME_COLUMN},
-  `Master_log_pos` BIGINT UNSIGNED NOT NULL,
-  `Kind` VARCHAR(32) NOT NULL,
-  `Evidence_gtid` VARCHAR(128) NOT NULL,
-  `Source_gtid` VARCHAR(128) NOT NULL,
-  `Databases` TEXT NOT NULL,
-  `Statement` LONGBLOB NOT NULL,
-  `Target_log_name` {NAME_COLUMN},
-  `Target_log_pos` BIGINT UNSIGNED NOT NULL,
-  `Target_thread` INT UNSIGNED NOT NULL,
-  `Resolution` VARCHAR(16) NOT NULL DEFAULT '' COMMENT 'of mtsd resolve',
-  `Created_at` TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
-  PRIMARY KEY (`Channel_name`, `Group_number`)
-) {TABLE_OPTIONS}"""
-        rules = f"""CREATE TABLE IF NOT EXISTS {self._rules.decode()} (
-  `Channel_name` VARCHAR(64) NOT NULL PRIMARY KEY,
-  `Rules` LONGTEXT NOT NULL COMMENT 'the section [filter], as JSON'
-) {TABLE_OPTIONS}"""
-        despite = f"""CREATE TABLE IF NOT EXISTS {self._despite.decode()} (
-  `Channel_name` VARCHAR(64) NOT NULL PRIMARY KEY,
-  `Gtids` LONGTEXT NOT NULL,
-  `Said_at` TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)
-) {TABLE_OPTIONS}"""
-        database = b"CREATE DATABASE IF NOT EXISTS " + literals.name(self.schema)
         return [
-            database,
+            b"CREATE DATABASE IF NOT EXISTS " + literals.name(self.schema),
             self.workers.definition(family),
-            relay_log_info.encode(),
-            in_doubt.encode(),
+            self._relay_log_info.definition(),
+            self._in_doubt.definition(),
             *self.failed.definitions(),
-            rules.encode(),
+            self._rules.definition(),
             self.prepared.definition(),
             self.split.definition(),
-            despite.encode(),
+            self._despite.definition(),
             self.identity.definition(),
             self.last_stop.definition(),
             TokenTable(self.schema).definition(),
@@ -185,11 +203,7 @@ class PositionTables:
 
     def select_channel(self) -> bytes:
         """Return the query for the channel's row, for `channel_row`."""
-        return (
-            b"SELECT `Master_log_name`,`Master_log_pos`,`Group_number`,`Executed_gtid_set`,"
-            b"`Temporary_tables`,`Number_of_workers`,`Source_uuid`,`Daemon_uuid`,`Schema_version`"
-            b" FROM " + self._relay_log_info + self._of_channel
-        )
+        return self._relay_log_info.select()
 
     def select_remains(self, existing: Collection[str] = TABLES) -> bytes:
         """Return the query for whether the channel has rows that prove something: 1, or 0.
@@ -198,7 +212,7 @@ class PositionTables:
         """
         found = [
             b"EXISTS (SELECT 1 FROM %b.%b%b)"
-            % (literals.name(self.schema), literals.name(table), self._of_channel)
+            % (literals.name(self.schema), literals.name(table), self._relay_log_info.of_channel)
             for table in PROVING
             if table in existing
         ]
@@ -209,120 +223,79 @@ class PositionTables:
 
         Without `rules`, the table of the rules does not exist yet; then they are "".
         """
-        found = b"COALESCE(`Rules`,'')" if rules else b"''"
-        joined = b" LEFT JOIN " + self._rules + b" USING (`Channel_name`)" if rules else b""
-        return b"SELECT `Channel_name`,`Source_uuid`,%b FROM %b%b" % (
-            found,
-            self._relay_log_info,
-            joined,
-        )
+        found, joined = b"''", b""
+        if rules:
+            found = b"COALESCE(%b,'')" % _RULES_TEXT.quoted
+            joined = b" LEFT JOIN %b USING (%b)" % (self._rules.name, CHANNEL.quoted)
+        return b"SELECT %b,%b,%b FROM %b%b" % (
+            CHANNEL.quoted, _SOURCE.quoted, found, self._relay_log_info.name, joined,
+        )  # fmt: skip
 
     def replace_rules(self, rules: str) -> bytes:
         """Return the statement that records the channel's filter rules."""
-        return b"REPLACE INTO %b VALUES (%b,%b)" % (
-            self._rules, self._channel, literals.text(rules)
-        )  # fmt: skip
+        return self._rules.replace(_RULES_TEXT.of(rules))
 
     def select_despite_executed(self) -> bytes:
         """Return the query for the GTIDs of `replace_despite_executed`: no row, or one text."""
-        return b"SELECT `Gtids` FROM " + self._despite + self._of_channel
+        return self._despite.select()
 
     def replace_despite_executed(self, gtids: GtidSet) -> bytes:
         """Return the statement that records what is applied although the target has executed it."""
-        return b"REPLACE INTO %b (`Channel_name`,`Gtids`) VALUES (%b,%b)" % (
-            self._despite, self._channel, literals.text(str(gtids))
-        )  # fmt: skip
+        return self._despite.replace(_GTIDS.of(str(gtids)))
 
     def channel_row(self, row: Row) -> ChannelRow:
         """Parse a row of `select_channel`. Raises NeedsPersonError on another schema version."""
-        file, offset, number, gtids, temporary, workers, source_uuid, daemon_uuid, version = row
+        found = _CHANNELS.found(row)
+        version = found[_VERSION]
         if version not in KNOWN_VERSIONS:
             refused = refuse(VERSION, schema=self.schema, version=version, known=SHOWN_VERSIONS)
             raise NeedsPersonError(str(refused))
+        gtids = found[_EXECUTED]
         mark = LowWaterMark(
-            literals.number(number),
-            Position(str(file), literals.number(offset)),
-            None if gtids is None else GtidSet.parse(str(gtids)),
-            TemporaryTables.parse(str(temporary)),
+            found[_NUMBER],
+            _MARK.found(found),
+            None if gtids is None else GtidSet.parse(gtids),
+            TemporaryTables.parse(found[_TEMPORARY]),
         )
         ordered = version != UNORDERED_VERSION
-        return ChannelRow(
-            mark, literals.number(workers), str(source_uuid), str(daemon_uuid), ordered
-        )
+        return ChannelRow(mark, found[_WORKERS], found[_SOURCE], found[_DAEMON], ordered)
 
     def insert_channel(self, row: ChannelRow) -> bytes:
         """Return the statement that creates the channel's row."""
-        return literals.insert(
-            self._relay_log_info,
-            [
-                (b"`Channel_name`", self._channel),
-                *self._mark(row.mark),
-                (b"`Number_of_workers`", b"%d" % row.workers),
-                (b"`Source_uuid`", literals.text(row.source_uuid)),
-                (b"`Daemon_uuid`", literals.text(row.daemon_uuid)),
-                (b"`Schema_version`", b"%d" % SCHEMA_VERSION),
-            ],
+        return self._relay_log_info.insert(
+            *_mark(row.mark),
+            _WORKERS.of(row.workers),
+            _SOURCE.of(row.source_uuid),
+            _DAEMON.of(row.daemon_uuid),
+            _VERSION.of(SCHEMA_VERSION),
         )
 
     def update_mark(self, mark: LowWaterMark) -> bytes:
         """Return the statement of a checkpoint, before `present`; it never moves the mark back."""
-        columns = literals.assignments(self._mark(mark))
-        return b"UPDATE %b SET %b%b AND `Group_number`<=%d" % (
-            self._relay_log_info,
-            columns,
-            self._of_channel,
-            mark.number,
+        return self._relay_log_info.update(
+            literals.assignments(_mark(mark)), b" AND %b<=%d" % (_NUMBER.quoted, mark.number)
         )
 
     def present(self) -> bytes:
         """Return the statement that fails with error ROW_GONE if the channel has no row."""
-        return present(self._relay_log_info + self._of_channel)
+        return present(self._relay_log_info.name + self._relay_log_info.of_channel)
 
     def update_workers(self, workers: int) -> bytes:
         """Return the statement that records the number of workers before they begin."""
-        return b"UPDATE %b SET `Number_of_workers`=%d%b" % (
-            self._relay_log_info,
-            workers,
-            self._of_channel,
-        )
+        return self._relay_log_info.update(_WORKERS.equals(workers))
 
     def update_daemon(self, daemon_uuid: str) -> bytes:
         """Return the statement by which the channel becomes another replica's."""
-        return b"UPDATE %b SET `Daemon_uuid`=%b%b" % (
-            self._relay_log_info,
-            literals.text(daemon_uuid),
-            self._of_channel,
-        )
+        return self._relay_log_info.update(_DAEMON.equals(daemon_uuid))
 
     def update_ordered(self, *, ordered: bool) -> bytes:
         """Return the statement that records whether no executed group lacks an earlier one."""
-        return b"UPDATE %b SET `Schema_version`=%d%b" % (
-            self._relay_log_info,
-            SCHEMA_VERSION if ordered else UNORDERED_VERSION,
-            self._of_channel,
-        )
-
-    def _mark(self, mark: LowWaterMark) -> list[tuple[bytes, bytes]]:
-        file, offset = literals.place(mark.position)
-        return [
-            (b"`Master_log_name`", file),
-            (b"`Master_log_pos`", offset),
-            (b"`Group_number`", b"%d" % mark.number),
-            (
-                b"`Executed_gtid_set`",
-                literals.nullable(None if mark.gtids is None else str(mark.gtids)),
-            ),
-            (b"`Temporary_tables`", literals.text(mark.temporary.text())),
-        ]
+        version = SCHEMA_VERSION if ordered else UNORDERED_VERSION
+        return self._relay_log_info.update(_VERSION.equals(version))
 
     def select_in_doubt(self) -> bytes:
         """Return the query for the in-doubt groups, for `in_doubt`."""
-        return (
-            b"SELECT `Group_number`,`Id`,`Master_log_name`,`Master_log_pos`,`Kind`,"
-            b"`Evidence_gtid`,`Source_gtid`,`Databases`,`Statement`,`Target_log_name`,"
-            b"`Target_log_pos`,`Target_thread`,`Resolution` FROM %b%b ORDER BY `Group_number`"
-            % (self._in_doubt, self._of_channel)
-        )
+        return self._in_doubt.select(condition=b" ORDER BY " + _NUMBER.quoted)
 
     def count_in_doubt(self) -> bytes:
         """Return the query for the number of in-doubt groups."""
@@ -330,53 +303,43 @@ class PositionTables:
 
     def select_prepares_of_others(self) -> bytes:
         """Return the query for the channel and statement of other channels' prepares in doubt."""
-        return (
-            b"SELECT `Channel_name`,`Statement` FROM %b WHERE `Channel_name`<>%b"
-            b" AND `Kind`='xa_prepare'" % (self._in_doubt, self._channel)
-        )
+        return b"SELECT %b,%b FROM %b WHERE %b AND `Kind`='xa_prepare'" % (
+            CHANNEL.quoted, _STATEMENT.quoted, self._in_doubt.name, self._in_doubt.of_others,
+        )  # fmt: skip
 
     def in_doubt(self, row: Row) -> InDoubt:
         """Parse a row of `select_in_doubt`."""
-        (
-            number, id_, file, offset, kind, evidence, gtid, databases, statement, log, log_pos,
-            thread, resolution,
-        ) = row  # fmt: skip
+        found = _IN_DOUBT.found(row)
         return InDoubt(
-            literals.number(number),
-            literals.number(id_),
-            Position(str(file), literals.number(offset)),
-            str(kind),
-            str(evidence),
-            str(gtid),
-            str(databases),
-            statement if isinstance(statement, bytes) else str(statement).encode(),
-            str(log),
-            literals.number(log_pos),
-            literals.number(thread),
-            str(resolution),
+            found[_NUMBER],
+            found[_WORKER],
+            SOURCE_PLACE.found(found),
+            found[_KIND],
+            found[_EVIDENCE],
+            found[_SOURCE_GTID],
+            found[_DATABASES],
+            found[_STATEMENT],
+            found[_TARGET_FILE],
+            found[_TARGET_OFFSET],
+            found[_THREAD],
+            found[_RESOLUTION],
         )
 
     def insert_in_doubt(self, record: InDoubt) -> bytes:
         """Return the statement that records a group before it is applied."""
-        file, offset = literals.place(record.end)
-        return literals.insert(
-            self._in_doubt,
-            [
-                (b"`Channel_name`", self._channel),
-                (b"`Group_number`", b"%d" % record.number),
-                (b"`Id`", b"%d" % record.worker_id),
-                (b"`Master_log_name`", file),
-                (b"`Master_log_pos`", offset),
-                (b"`Kind`", literals.text(record.kind)),
-                (b"`Evidence_gtid`", literals.text(record.evidence)),
-                (b"`Source_gtid`", literals.text(record.source_gtid)),
-                (b"`Databases`", literals.text(record.databases)),
-                (b"`Statement`", literals.blob(record.statement)),
-                (b"`Target_log_name`", literals.text(record.target_file)),
-                (b"`Target_log_pos`", b"%d" % record.target_offset),
-                (b"`Target_thread`", b"%d" % record.thread),
-                (b"`Resolution`", literals.text(record.resolution)),
-            ],
+        return self._in_doubt.insert(
+            _NUMBER.of(record.number),
+            _WORKER.of(record.worker_id),
+            *SOURCE_PLACE.of(record.end),
+            _KIND.of(record.kind),
+            _EVIDENCE.of(record.evidence),
+            _SOURCE_GTID.of(record.source_gtid),
+            _DATABASES.of(record.databases),
+            _STATEMENT.of(record.statement),
+            _TARGET_FILE.of(record.target_file),
+            _TARGET_OFFSET.of(record.target_offset),
+            _THREAD.of(record.thread),
+            _RESOLUTION.of(record.resolution),
         )
 
     def in_doubt_key(self, record: InDoubt) -> bytes:
@@ -387,20 +350,15 @@ class PositionTables:
 
     def update_resolution(self, number: int, resolution: str) -> bytes:
         """Return the statement that records what a person has decided about an in-doubt group."""
-        return b"UPDATE %b SET `Resolution`=%b%b AND `Group_number`=%d" % (
-            self._in_doubt,
-            literals.text(resolution),
-            self._of_channel,
-            number,
-        )
+        return self._in_doubt.update(_RESOLUTION.equals(resolution), _is(number))
 
     def forget(self) -> list[bytes]:
         """Return the statements that remove everything known about the channel."""
         return [
             *self._forget_position(),
             self.failed.delete_skipped(),
-            b"DELETE FROM " + self._rules + self._of_channel,
-            self.prepared.delete_all(),
+            self._rules.delete(),
+            self.prepared.delete(),
             self.identity.delete(),
             self.last_stop.delete(),
         ]
@@ -414,11 +372,13 @@ class PositionTables:
         return [*self._forget_position(), self.insert_channel(row)]
 
     def _forget_position(self) -> list[bytes]:
-        tables = (self.workers.name, self._in_doubt, self._relay_log_info, self._despite)
         return [
-            *(b"DELETE FROM " + table + self._of_channel for table in tables),
+            self.workers.delete_all(),
+            self._in_doubt.delete(),
+            self._relay_log_info.delete(),
+            self._despite.delete(),
             self.failed.delete_stopped(),
-            self.split.delete_all(),
+            self.split.delete(),
         ]
 
     def settled(self, row: WorkerRow, number: int) -> list[bytes]:
@@ -431,8 +391,17 @@ class PositionTables:
 
     def delete_in_doubt(self, number: int) -> bytes:
         """Return the statement that removes a settled group's record."""
-        return b"DELETE FROM %b%b AND `Group_number`=%d" % (
-            self._in_doubt,
-            self._of_channel,
-            number,
-        )
+        return self._in_doubt.delete(_is(number))
+
+
+def _mark(mark: LowWaterMark) -> list[Pair]:
+    return [
+        *_MARK.of(mark.position),
+        _NUMBER.of(mark.number),
+        _EXECUTED.of(None if mark.gtids is None else str(mark.gtids)),
+        _TEMPORARY.of(mark.temporary.text()),
+    ]
+
+
+def _is(number: int) -> bytes:
+    return b" AND " + _NUMBER.equals(number)

@@ -10,7 +10,17 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from mtsd.apply.position.worker_info import TABLE_OPTIONS
+from mtsd.apply.position.table_declaration import (
+    CHANNEL,
+    ChannelTable,
+    Found,
+    Table,
+    flag,
+    in_hex,
+    moment,
+    text,
+    whole,
+)
 from mtsd.apply.sql import literals
 from mtsd.model.xa_xid import XaXid
 from mtsd.wire.connection import Row
@@ -37,44 +47,43 @@ _HAS_CHANGED: Final = 1
 _SKIPPED: Final = 2
 
 
+_FORMAT: Final = whole("Format_id")
+_GTRID: Final = in_hex("Gtrid", "VARBINARY(64) NOT NULL")
+_BQUAL: Final = in_hex("Bqual", "VARBINARY(64) NOT NULL")
+_XID: Final = (_FORMAT, _GTRID, _BQUAL)
+_NUMBER: Final = whole("Group_number")
+_DATABASES: Final = text("Databases", "LONGTEXT NOT NULL COMMENT 'JSON'")
+_ALONE: Final = flag("Runs_alone")
+_CHANGES: Final = whole(
+    "Changes",
+    "TINYINT UNSIGNED",
+    "NOT NULL COMMENT '0: it has changed nothing, 2: it was skipped'",
+)
+_TABLE: Final = Table(
+    "slave_prepared_transaction",
+    (CHANNEL, *_XID, _NUMBER, _DATABASES, _ALONE, _CHANGES, moment("Prepared_at", is_read=False)),
+    "PRIMARY KEY (`Channel_name`, `Format_id`, `Gtrid`, `Bqual`)",
+)
+
+
 def xid_of_row(format_id: object, gtrid: object, bqual: object) -> XaXid:
     """Return an xid from its columns, with its parts in hex."""
-    return XaXid(literals.number(format_id), bytes.fromhex(str(gtrid)), bytes.fromhex(str(bqual)))
+    return XaXid(_FORMAT.parse(format_id), _GTRID.parse(gtrid), _BQUAL.parse(bqual))
 
 
-class PreparedTable:
+class PreparedTable(ChannelTable):
     """Statements on the table for one channel in one schema."""
 
     def __init__(self, schema: str, channel: str) -> None:
-        self._name = literals.name(schema) + b".`slave_prepared_transaction`"
-        self._channel = literals.text(channel)
-        self._of_channel = b" WHERE `Channel_name`=" + self._channel
+        super().__init__(_TABLE, schema, channel)
 
-    def definition(self) -> bytes:
-        """Return the statement that creates the table if it does not exist."""
-        return f"""CREATE TABLE IF NOT EXISTS {self._name.decode()} (
-  `Channel_name` VARCHAR(64) NOT NULL,
-  `Format_id` BIGINT UNSIGNED NOT NULL,
-  `Gtrid` VARBINARY(64) NOT NULL,
-  `Bqual` VARBINARY(64) NOT NULL,
-  `Group_number` BIGINT UNSIGNED NOT NULL,
-  `Databases` LONGTEXT NOT NULL COMMENT 'JSON',
-  `Runs_alone` TINYINT UNSIGNED NOT NULL,
-  `Changes` TINYINT UNSIGNED NOT NULL COMMENT '0: it has changed nothing, 2: it was skipped',
-  `Prepared_at` TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
-  PRIMARY KEY (`Channel_name`, `Format_id`, `Gtrid`, `Bqual`)
-) {TABLE_OPTIONS}""".encode()
-
-    def select(self) -> bytes:
+    def select_prepared(self) -> bytes:
         """Return the query for all rows of the channel, for `row`."""
-        return self.select_of_all() + self._of_channel + b" ORDER BY `Group_number`"
+        return self.select(condition=b" ORDER BY " + _NUMBER.quoted)
 
     def select_of_all(self) -> bytes:
         """Return the query for the rows of all channels, for `row`."""
-        return (
-            b"SELECT `Format_id`,HEX(`Gtrid`),HEX(`Bqual`),`Group_number`,`Databases`,`Runs_alone`,"
-            b"`Changes` FROM " + self._name
-        )
+        return b"SELECT %b FROM %b" % (_TABLE.selected, self.name)
 
     def select_of(self, xids: Collection[XaXid]) -> bytes:
         """Return the query for those rows of the channel that have one of these xids, for `row`."""
@@ -82,68 +91,56 @@ class PreparedTable:
             b"(%d,%b,%b)" % (xid.format_id, literals.blob(xid.gtrid), literals.blob(xid.bqual))
             for xid in xids
         )
-        return b"%b%b AND (`Format_id`,`Gtrid`,`Bqual`) IN (%b)" % (
-            self.select_of_all(), self._of_channel, listed,
-        )  # fmt: skip
+        names = b",".join((_FORMAT.quoted, _GTRID.quoted, _BQUAL.quoted))
+        return self.select(condition=b" AND (%b) IN (%b)" % (names, listed))
 
     def select_of_others(self) -> bytes:
         """Return the query for the channel and the xid (its parts in hex) of other channels' rows.
 
         What has changed nothing may not be prepared any more, or have been passed over.
         """
-        return (
-            b"SELECT `Channel_name`,`Format_id`,HEX(`Gtrid`),HEX(`Bqual`) FROM %b"
-            b" WHERE `Channel_name`<>%b AND `Changes`=%d"
-            % (self._name, self._channel, _HAS_CHANGED)
-        )
+        selected = b",".join((CHANNEL.selected, *(column.selected for column in _XID)))
+        return b"SELECT %b FROM %b WHERE %b AND %b" % (
+            selected, self.name, self.of_others, _CHANGES.equals(_HAS_CHANGED),
+        )  # fmt: skip
 
     def row(self, row: Row) -> PreparedRow:
-        """Parse a row of `select`."""
-        format_id, gtrid, bqual, number, databases, alone, changes = row
-        xid = xid_of_row(format_id, gtrid, bqual)
-        names = tuple(str(name) for name in json.loads(str(databases)))
-        kind = literals.number(changes)
+        """Parse a row of `select_prepared`."""
+        found = _TABLE.found(row)
+        kind = found[_CHANGES]
         return PreparedRow(
-            xid,
-            literals.number(number),
-            names,
-            bool(alone),
+            _xid(found),
+            found[_NUMBER],
+            tuple(str(name) for name in json.loads(found[_DATABASES])),
+            found[_ALONE],
             changes=kind == _HAS_CHANGED,
             skipped=kind == _SKIPPED,
         )
 
-    def replace(self, prepared: PreparedRow) -> bytes:
+    def replace_prepared(self, prepared: PreparedRow) -> bytes:
         """Return the statement that writes a row; an earlier one of the same xid is overwritten."""
-        changes = _SKIPPED if prepared.skipped else prepared.changes * _HAS_CHANGED
-        insert = literals.insert(
-            self._name,
-            [
-                (b"`Channel_name`", self._channel),
-                (b"`Format_id`", b"%d" % prepared.xid.format_id),
-                (b"`Gtrid`", literals.blob(prepared.xid.gtrid)),
-                (b"`Bqual`", literals.blob(prepared.xid.bqual)),
-                (b"`Group_number`", b"%d" % prepared.number),
-                (b"`Databases`", literals.text(json.dumps(prepared.databases))),
-                (b"`Runs_alone`", b"%d" % prepared.alone),
-                (b"`Changes`", b"%d" % changes),
-            ],
+        xid = prepared.xid
+        return self.replace(
+            _FORMAT.of(xid.format_id),
+            _GTRID.of(xid.gtrid),
+            _BQUAL.of(xid.bqual),
+            _NUMBER.of(prepared.number),
+            _DATABASES.of(json.dumps(prepared.databases)),
+            _ALONE.of(prepared.alone),
+            _CHANGES.of(_SKIPPED if prepared.skipped else prepared.changes * _HAS_CHANGED),
         )
-        return b"REPLACE" + insert.removeprefix(b"INSERT")
 
-    def delete(self, xid: XaXid) -> bytes:
+    def delete_completed(self, xid: XaXid) -> bytes:
         """Return the statement that removes the row of a transaction that is completed."""
-        return b"DELETE FROM %b%b AND `Format_id`=%d AND `Gtrid`=%b AND `Bqual`=%b" % (
-            self._name,
-            self._of_channel,
-            xid.format_id,
-            literals.blob(xid.gtrid),
-            literals.blob(xid.bqual),
-        )
+        conditions = (
+            _FORMAT.equals(xid.format_id), _GTRID.equals(xid.gtrid), _BQUAL.equals(xid.bqual),
+        )  # fmt: skip
+        return self.delete(b"".join(b" AND " + each for each in conditions))
 
     def delete_before(self, xid: XaXid, number: int) -> bytes:
         """Return the statement that removes the row of a transaction prepared before that group."""
-        return self.delete(xid) + b" AND `Group_number`<%d" % number
+        return self.delete_completed(xid) + b" AND %b<%d" % (_NUMBER.quoted, number)
 
-    def delete_all(self) -> bytes:
-        """Return the statement that forgets what the channel has prepared."""
-        return b"DELETE FROM " + self._name + self._of_channel
+
+def _xid(found: Found) -> XaXid:
+    return XaXid(found[_FORMAT], found[_GTRID], found[_BQUAL])

@@ -7,8 +7,7 @@ go when the transaction is recorded as applied. Nothing here waits.
 import re
 from typing import Final, NamedTuple
 
-from mtsd.apply.position.worker_info import TABLE_OPTIONS
-from mtsd.apply.sql import literals
+from mtsd.apply.position.table_declaration import CHANNEL, ChannelTable, Table, whole
 from mtsd.model.xa_xid import XaXid
 
 SPLIT: Final = "split"
@@ -16,6 +15,15 @@ SPLIT: Final = "split"
 _FORMAT_ID: Final = 1
 """What most others have: MySQL can lose prepared transactions if their format ids differ."""
 _RECORDED: Final = re.compile(rb"split into (\d+) branches(, to be committed)?")
+
+
+_NUMBER: Final = whole("Group_number")
+_BRANCH: Final = whole("Branch", "INT UNSIGNED", "NOT NULL COMMENT 'from 0'")
+_TABLE: Final = Table(
+    "slave_split_branch",
+    (CHANNEL, _NUMBER, _BRANCH),
+    "PRIMARY KEY (`Channel_name`, `Group_number`, `Branch`)",
+)
 
 
 class SplitRecord(NamedTuple):
@@ -48,46 +56,24 @@ def branch_xid(daemon_uuid: str, number: int, branch: int) -> XaXid:
     return XaXid(_FORMAT_ID, f"mtsd:{daemon_uuid}:{number}".encode(), b"%d" % branch)
 
 
-class SplitTable:
+class SplitTable(ChannelTable):
     """Statements on the table for one channel in one schema."""
 
     def __init__(self, schema: str, channel: str) -> None:
-        self._name = literals.name(schema) + b".`slave_split_branch`"
-        self._channel = literals.text(channel)
-        self._of_channel = b" WHERE `Channel_name`=" + self._channel
+        super().__init__(_TABLE, schema, channel)
 
-    def definition(self) -> bytes:
-        """Return the statement that creates the table if it does not exist."""
-        return f"""CREATE TABLE IF NOT EXISTS {self._name.decode()} (
-  `Channel_name` VARCHAR(64) NOT NULL,
-  `Group_number` BIGINT UNSIGNED NOT NULL,
-  `Branch` INT UNSIGNED NOT NULL COMMENT 'from 0',
-  PRIMARY KEY (`Channel_name`, `Group_number`, `Branch`)
-) {TABLE_OPTIONS}""".encode()
-
-    def insert(self, number: int, branch: int) -> bytes:
+    def insert_branch(self, number: int, branch: int) -> bytes:
         """Return the statement by which a branch says that it is committed."""
-        return literals.insert(
-            self._name,
-            [
-                (b"`Channel_name`", self._channel),
-                (b"`Group_number`", b"%d" % number),
-                (b"`Branch`", b"%d" % branch),
-            ],
-        )
+        return self.insert(_NUMBER.of(number), _BRANCH.of(branch))
 
-    def select(self, number: int) -> bytes:
+    def select_branches(self, number: int) -> bytes:
         """Return the query for the committed branches of a group, one a row."""
-        return b"SELECT `Branch` FROM %b%b AND `Group_number`=%d" % (
-            self._name,
-            self._of_channel,
-            number,
-        )
+        return self.select(_BRANCH.selected, _is(number))
 
-    def delete(self, number: int) -> bytes:
+    def delete_group(self, number: int) -> bytes:
         """Return the statement that removes the rows of a group."""
-        return b"DELETE FROM %b%b AND `Group_number`=%d" % (self._name, self._of_channel, number)
+        return self.delete(_is(number))
 
-    def delete_all(self) -> bytes:
-        """Return the statement that removes all rows of the channel."""
-        return b"DELETE FROM " + self._name + self._of_channel
+
+def _is(number: int) -> bytes:
+    return b" AND " + _NUMBER.equals(number)

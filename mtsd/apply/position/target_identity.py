@@ -6,8 +6,7 @@ the source ends the older of two dumps of one replica. Nothing here waits.
 
 from dataclasses import dataclass
 
-from mtsd.apply.position.worker_info import TABLE_OPTIONS
-from mtsd.apply.sql import literals
+from mtsd.apply.position.table_declaration import ONE_A_CHANNEL, ChannelTable, Table, text
 from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.wire.connection import Row
 
@@ -18,6 +17,9 @@ COPIED = Reason(
     " place of that one, first make sure that no mtsd runs for that one",
 )
 _LONGEST_PLACE = 320
+_UUID = text("Target_uuid", "CHAR(36) NOT NULL COMMENT 'MariaDB: its server_id'")
+_PLACE = text("Target_place", f"VARCHAR({_LONGEST_PLACE}) NOT NULL COMMENT 'its hostname and port'")
+_TABLE = Table("slave_target_identity", (ONE_A_CHANNEL, _UUID, _PLACE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,40 +53,17 @@ def copied(
     )
 
 
-class IdentityTable:
+class IdentityTable(ChannelTable):
     """Statements on the table for one channel in one schema."""
 
     def __init__(self, schema: str, channel: str) -> None:
-        self._name = literals.name(schema) + b".`slave_target_identity`"
-        self._channel = literals.text(channel)
-        self._of_channel = b" WHERE `Channel_name`=" + self._channel
-
-    def definition(self) -> bytes:
-        """Return the statement that creates the table if it does not exist."""
-        return f"""CREATE TABLE IF NOT EXISTS {self._name.decode()} (
-  `Channel_name` VARCHAR(64) NOT NULL PRIMARY KEY,
-  `Target_uuid` CHAR(36) NOT NULL COMMENT 'MariaDB: its server_id',
-  `Target_place` VARCHAR({_LONGEST_PLACE}) NOT NULL COMMENT 'its hostname and port'
-) {TABLE_OPTIONS}""".encode()
-
-    def select(self) -> bytes:
-        """Return the query for the channel's row, for `identity`."""
-        return b"SELECT `Target_uuid`,`Target_place` FROM " + self._name + self._of_channel
+        super().__init__(_TABLE, schema, channel)
 
     def identity(self, row: Row) -> TargetIdentity:
         """Parse a row of `select`."""
-        uuid, place = row
-        return TargetIdentity(str(uuid), str(place))
+        found = _TABLE.found(row)
+        return TargetIdentity(found[_UUID], found[_PLACE])
 
-    def replace(self, identity: TargetIdentity) -> bytes:
+    def replace_identity(self, identity: TargetIdentity) -> bytes:
         """Return the statement that records where the position is at home."""
-        return b"REPLACE INTO %b VALUES (%b,%b,%b)" % (
-            self._name,
-            self._channel,
-            literals.text(identity.uuid),
-            literals.text(identity.place[:_LONGEST_PLACE]),
-        )
-
-    def delete(self) -> bytes:
-        """Return the statement that forgets it."""
-        return b"DELETE FROM " + self._name + self._of_channel
+        return self.replace(_UUID.of(identity.uuid), _PLACE.of(identity.place[:_LONGEST_PLACE]))

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from mtsd.apply.position.table_declaration import TABLE_OPTIONS
 from mtsd.apply.session.family import MYSQL, TargetFamily
 from mtsd.apply.sql import literals
 from mtsd.binlog.bytes.event_type import EventType
@@ -29,8 +30,6 @@ from mtsd.schedule.done.executed_groups import ExecutedGroups
 from mtsd.schedule.done.worker_row import WorkerRow
 from mtsd.wire.connection import Row
 
-NAME_COLUMN = "VARCHAR(512) NOT NULL"
-TABLE_OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 _TABLE = "slave_worker_info"
 _TABLE_NAME = _TABLE.encode()
 _TABLE_MAP = EventType.TABLE_MAP_EVENT
@@ -243,6 +242,10 @@ class WorkerInfo:
             _event(EventType.TABLE_MAP_EVENT, time, server, self._map),
             _event(EventType.UPDATE_ROWS_EVENT, time, server, body),
         )
+
+    def delete_all(self) -> bytes:
+        """Return the statement that removes all rows of the channel."""
+        return b"DELETE FROM " + self.name + self._of_channel
 
     def delete(self, ids: Sequence[int]) -> bytes:
         """Return the statement that removes rows that the low-water mark has passed."""

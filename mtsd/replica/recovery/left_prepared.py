@@ -40,7 +40,7 @@ async def left_prepared(
         if doubt.kind == _COMPLETE:
             xid = xid_in_doubt(doubt)
             known.pop(xid, None)
-            statements.append(table.delete(xid))
+            statements.append(table.delete_completed(xid))
         elif doubt.kind == _PREPARE:
             xid = xid_in_doubt(doubt)
             # What has changed nothing, the server forgets when it restarts.
@@ -49,7 +49,7 @@ async def left_prepared(
                 # A streamed one has changes: it was committed, in one phase.
                 continue
             known[xid] = PreparedRow(xid, doubt.number, doubt.group.databases, True, changes)
-            statements.append(table.replace(known[xid]))
+            statements.append(table.replace_prepared(known[xid]))
     gone = [
         row
         for row in known.values()

@@ -61,7 +61,7 @@ async def left_split(
             f" that ({error}): GRANT XA_RECOVER_ADMIN on the target"
         ) from error
     prepared = {branch for branch, xid in enumerate(xids) if xid in found}
-    rows = await connection.query(tables.split.select(doubt.number))
+    rows = await connection.query(tables.split.select_branches(doubt.number))
     committed = {literals.number(branch) for (branch,) in rows}
     todo = settle(record.branches, decided=record.decided, prepared=prepared, committed=committed)
     if doubt.resolution:

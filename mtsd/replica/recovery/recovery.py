@@ -197,7 +197,7 @@ async def recover(
             if doubt.number not in show_themselves
         ),
         *of_prepared,
-        *([tables.split.delete_all()] if any(doubt.kind == SPLIT for doubt in doubts) else []),
+        *([tables.split.delete()] if any(doubt.kind == SPLIT for doubt in doubts) else []),
         tables.update_workers(workers),
         tables.update_ordered(ordered=keeps_order and repair is None),
         *([tables.failed.delete_stopped()] if passed else []),

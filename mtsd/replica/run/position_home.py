@@ -51,4 +51,4 @@ async def settle_home(
             " before, with all of its files, run mtsd position adopt on one of the two",
             before=home.place, now=now.place, uuid=now.uuid,
         )  # fmt: skip
-    await write(connection, [tables.identity.replace(now)])
+    await write(connection, [tables.identity.replace_identity(now)])
