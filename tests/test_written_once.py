@@ -11,7 +11,7 @@ PACKAGE = Path(mtsd.__file__).parent
 MOST_COMPARING = 10
 NUMBERS = frozenset(map(int, ER))
 NO_ERRORS = {(path, int(each)) for path in ("model/error_numbers.py",) for each in ER} | {
-    ("binlog/mariadb_compressed.py", 1032)
+    ("binlog/events/mariadb_compressed.py", 1032)
 }
 """Where such a number is something else, or is defined."""
 

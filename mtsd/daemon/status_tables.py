@@ -14,7 +14,7 @@ from typing import Final
 import structlog
 
 from mtsd.apply.position.position_schema import STATUS_TABLES
-from mtsd.apply.position.worker_info import TABLE_OPTIONS
+from mtsd.apply.position.table_declaration import TABLE_OPTIONS
 from mtsd.apply.session.session import SessionSettings, TargetSession
 from mtsd.apply.sql import literals
 from mtsd.config import Settings

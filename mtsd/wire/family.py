@@ -1,7 +1,7 @@
 """What differs between the families of servers in any session, on the source and on the target.
 
-The log has its own differences (`mtsd.binlog.events.dialect`), and so have a source (`mtsd.source.family`)
-and a target (`mtsd.apply.session.family`).
+The log has its own differences (`mtsd.binlog.events.dialect`), and so have a source
+(`mtsd.source.family`) and a target (`mtsd.apply.session.family`).
 """
 
 from collections.abc import Mapping

@@ -1,17 +1,10 @@
 import re
 from pathlib import Path
 
-from mtsd.apply.session.obstacle import _FULL_NUMBERS
 from mtsd.apply.session.retry import _TRANSIENT
+from mtsd.model.error_numbers import ER, FULL_NUMBERS
 from mtsd.wire.failure import BUSY
-from mtsd.wire.refusal import (
-    _LATER,
-    _LOG_IN,
-    _NO_PUBLIC_KEY,
-    _OPTION,
-    _READ_ONLY_MODE,
-    _UNKNOWN_PLUGIN,
-)
+from mtsd.wire.refusal import _LATER, _LOG_IN, _OPTION
 
 PAGE = Path(__file__).parents[2] / "docs" / "errors.md"
 
@@ -25,12 +18,12 @@ def numbers_under(heading: str) -> set[int]:
 
 def test_what_mtsd_repeats_and_waits_for_is_what_the_page_says() -> None:
     assert numbers_under("mtsd tries again by itself") == (
-        _TRANSIENT | _FULL_NUMBERS | BUSY | {_OPTION, _READ_ONLY_MODE}
+        _TRANSIENT | FULL_NUMBERS | BUSY | {_OPTION, ER.READ_ONLY_MODE}
     )
 
 
 def test_every_error_with_a_remedy_is_there() -> None:
-    at_login = {*_LOG_IN, _UNKNOWN_PLUGIN, _NO_PUBLIC_KEY}
+    at_login = {*_LOG_IN, ER.CR_AUTH_PLUGIN_CANNOT_LOAD, ER.CR_AUTH_PLUGIN_ERR}
     assert numbers_under("At the login") == at_login
     headings = re.findall(r"^## (.*)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert set[int]().union(*map(numbers_under, headings)) >= set(_LATER)

@@ -299,7 +299,7 @@ class PositionTables:
 
     def count_in_doubt(self) -> bytes:
         """Return the query for the number of in-doubt groups."""
-        return b"SELECT COUNT(*) FROM %b%b" % (self._in_doubt, self._of_channel)
+        return b"SELECT COUNT(*) FROM " + self._in_doubt.name + self._in_doubt.of_channel
 
     def select_prepares_of_others(self) -> bytes:
         """Return the query for the channel and statement of other channels' prepares in doubt."""

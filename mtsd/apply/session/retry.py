@@ -19,7 +19,7 @@ T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
 ROW_GONE = ER.SUBQUERY_NO_1_ROW
-"""How a commit fails whose row in the position tables is gone (`mtsd.apply.position.worker_info`)."""
+"""How a commit fails whose row in the position tables is gone (see `worker_info`)."""
 _TRANSIENT: frozenset[int] = frozenset({
     ER.LOCK_WAIT_TIMEOUT, ER.LOCK_DEADLOCK, RB_TIMEOUT, RB_DEADLOCK, RETRY, ER.QUERY_INTERRUPTED,
     ER.UNKNOWN_ERROR,
