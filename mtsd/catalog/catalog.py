@@ -8,15 +8,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from mtsd.binlog.bytes.character_sets import character_set, text_decoder
+from mtsd.binlog.bytes.character_sets import character_set, is_ascii, text_decoder
 from mtsd.binlog.sql.statement_secrets import shown
-from mtsd.binlog.sql.tokenizer import TokenKind
 from mtsd.binlog.sql.words import Words
 from mtsd.catalog.clause_parts import UnknownClauseError
 from mtsd.catalog.definition import TableDefinition
 from mtsd.catalog.table_statement import altered, created, with_unique, without
 from mtsd.model.errors import BinlogError, NotSupportedError
-from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText, TokenKind
 from mtsd.model.step import QueryEvent
 
 _UTF8MB4: Final = 255
@@ -63,8 +62,8 @@ class Catalog:
 
     def move_on(self, query: QueryEvent) -> None:
         """Apply a statement of the stream; only DDL has an effect."""
-        statement, context = _in_utf8(query)
-        tokens = Words(statement, context)
+        text = _in_utf8(query)
+        tokens = Words(text)
         try:
             match tokens.word():
                 case b"CREATE":
@@ -76,13 +75,11 @@ class Catalog:
                 case b"RENAME":
                     self._rename(tokens, query)
         except UnknownClauseError as error:
-            self._forget_all(statement, context, query, str(error))
+            self._forget_all(text, query, str(error))
 
-    def _forget_all(
-        self, statement: bytes, context: SessionContext, query: QueryEvent, reason: str
-    ) -> None:
+    def _forget_all(self, text: StatementText, query: QueryEvent, reason: str) -> None:
         """Forget the first table that the statement names, which is the one it changes."""
-        tokens = Words(statement, context)
+        tokens = Words(text)
         tokens.take_words(b"CREATE", b"ALTER", b"OR", b"REPLACE", b"ONLINE", b"IGNORE", b"TABLE")
         tokens.take_words(b"IF", b"NOT", b"EXISTS")
         self._forget(self._named(tokens, query), query, reason)
@@ -234,21 +231,20 @@ class Catalog:
 
 def _is_like(query: QueryEvent) -> bool:
     """Tell whether the first word in the first parentheses is LIKE."""
-    statement, context = _in_utf8(query)
-    tokens = Words(statement, context)
+    tokens = Words(_in_utf8(query))
     while token := tokens.take():
         if token.kind is TokenKind.SYMBOL and token.text == b"(":
             return tokens.at_word(b"LIKE")
     return False
 
 
-def _in_utf8(query: QueryEvent) -> tuple[bytes, SessionContext]:
-    """Return a statement in UTF-8, and the session to read it in."""
+def _in_utf8(query: QueryEvent) -> StatementText:
+    """Return a statement in UTF-8, in the session to read it in."""
     client = query.context.character_set_client
-    if query.statement.isascii() or client is None:
-        return query.statement, query.context
+    if client is None or is_ascii(query.statement, client):
+        return query.text
     try:
         text = text_decoder(client)(query.statement)
     except (BinlogError, NotSupportedError):
-        return query.statement, query.context
-    return text.encode(), replace(query.context, character_set_client=_UTF8MB4)
+        return query.text
+    return StatementText(text.encode(), replace(query.context, character_set_client=_UTF8MB4))

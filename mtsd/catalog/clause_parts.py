@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from mtsd.binlog.sql.tokenizer import TokenKind
 from mtsd.binlog.sql.words import Words
 from mtsd.catalog.definition import lower
+from mtsd.model.statement_text import TokenKind
 
 _SYNONYMS: Final = {
     "bool": "tinyint", "boolean": "tinyint", "int1": "tinyint", "int2": "smallint",

@@ -7,7 +7,6 @@ makes the definition unknown rather than wrong: it raises `UnknownClauseError`.
 from dataclasses import dataclass, replace
 from typing import Final
 
-from mtsd.binlog.sql.tokenizer import TokenKind
 from mtsd.binlog.sql.words import Words
 from mtsd.catalog.clause_parts import (
     UnknownClauseError,
@@ -18,6 +17,7 @@ from mtsd.catalog.clause_parts import (
     skip_parentheses,
 )
 from mtsd.catalog.definition import PRIMARY, ColumnDefinition, Key, TableDefinition
+from mtsd.model.statement_text import TokenKind
 
 _NO_CHANGE: Final = frozenset({
     b"ALGORITHM", b"AUTOEXTEND_SIZE", b"AUTO_INCREMENT", b"AVG_ROW_LENGTH", b"CHECK",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, final
 
 from mtsd.model.session import RowState, SessionContext
+from mtsd.model.statement_text import StatementText
 
 _DOUBLE = struct.Struct("<d")
 
@@ -55,7 +56,7 @@ class AlterPhase(enum.Enum):
 
 
 class QueryEvent(NamedTuple):
-    """A statement as the source ran it.
+    """A statement as the source ran it: its `text`, in its session.
 
     `exec_time` is in seconds; `timestamp` is in seconds since 1970, and `microseconds` its fraction
     (None: the statement did not depend on them). `updated_databases` is None if the source does
@@ -69,10 +70,9 @@ class QueryEvent(NamedTuple):
     thread_id: int
     exec_time: int
     error_code: int
-    context: SessionContext
+    text: StatementText
     microseconds: int | None
     database: str
-    statement: bytes
     updated_databases: tuple[str, ...] | None
     over_max: bool
     invoker: tuple[bytes, bytes] | None
@@ -80,6 +80,20 @@ class QueryEvent(NamedTuple):
     timestamp: int
     table_map_for_update: int | None = None
     alter_phase: AlterPhase | None = None
+
+    @property
+    def statement(self) -> bytes:
+        """Its text as it is."""
+        return self.text.raw
+
+    @property
+    def context(self) -> SessionContext:
+        """That of its session."""
+        return self.text.context
+
+    def in_session(self, context: SessionContext) -> "QueryEvent":
+        """Return it as it runs in another session."""
+        return self._replace(text=self.text.in_session(context))
 
 
 class IntvarKind(enum.IntEnum):

@@ -226,7 +226,7 @@ def use(item: StreamItem) -> None:
         _json_group(group, group.number).encode()
         for step in group.steps:
             if isinstance(step, Statement) and step.kind is StatementKind.EVENT_DDL:
-                disable_on_replica(step.query.statement, step.query.context)
+                disable_on_replica(step.query.text)
         contents(group)
         if group.kind.value == "rows" and not group.unsupported:
             merge = group.row_flags is not None

@@ -14,7 +14,7 @@ from mtsd.binlog.values.row_image import RowDecoder
 from mtsd.catalog.catalog import Catalog
 from mtsd.catalog.definition import TableDefinition, definition_of, loaded_definition
 from mtsd.model.errors import NotSupportedError
-from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText
 from mtsd.model.step import QueryEvent
 from tests.binlog.recording import OPTIONS, events_of
 from tests.servers.mysqld import Server
@@ -159,7 +159,7 @@ def test_every_statement_moves_definitions_on(server: Server) -> None:
 
 def query(statement: str, database: str = "a") -> QueryEvent:
     return QueryEvent(
-        1, 0, 0, SessionContext(), None, database, statement.encode(), None, False, None, None, 0
+        1, 0, 0, StatementText(statement.encode()), None, database, None, False, None, None, 0
     )
 
 

@@ -5,6 +5,7 @@ import pytest
 from mtsd.binlog.sql.changed_tables import Changed, Extent, changed
 from mtsd.binlog.sql.table_names import Table
 from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText
 
 ANY = SessionContext()
 
@@ -121,7 +122,7 @@ def table(name: str) -> Table:
     ],
 )  # fmt: skip
 def test_what_a_statement_changes(statement: str, expected: Changed) -> None:
-    assert changed(statement.encode(), ANY) == expected
+    assert changed(StatementText(statement.encode(), ANY)) == expected
 
 
 @pytest.mark.parametrize(
@@ -141,11 +142,16 @@ def test_what_a_statement_changes(statement: str, expected: Changed) -> None:
 def test_the_source_says_which_tables_it_updates(
     statement: str, positions: int, expected: Changed
 ) -> None:
-    assert changed(statement.encode(), ANY, positions) == expected
+    assert changed(StatementText(statement.encode(), ANY), positions) == expected
 
 
 def test_names_are_in_the_clients_character_set() -> None:
     latin1 = SessionContext(character_set_client=8)
-    assert changed("INSERT INTO tä VALUES (1)".encode("latin-1"), latin1) == tables("tä")
-    assert changed("INSERT INTO tä VALUES (1)".encode(), ANY) == tables("tä")
-    assert changed("INSERT INTO tä VALUES (1)".encode("latin-1"), ANY).extent is Extent.UNKNOWN
+    assert changed(StatementText("INSERT INTO tä VALUES (1)".encode("latin-1"), latin1)) == tables(
+        "tä"
+    )
+    assert changed(StatementText("INSERT INTO tä VALUES (1)".encode(), ANY)) == tables("tä")
+    assert (
+        changed(StatementText("INSERT INTO tä VALUES (1)".encode("latin-1"), ANY)).extent
+        is Extent.UNKNOWN
+    )

@@ -150,7 +150,7 @@ def _add_rows(history: History, event: bytes, tables: dict[int, TableMap]) -> No
 
 
 def _add_statement(history: History, query: QueryEvent) -> None:
-    kind = classify(query.statement, query.context)
+    kind = classify(query.text)
     if kind in _TRANSACTIONS:
         return
     if query.database == "mtsd" or _OF_MTSD.search(query.statement):
@@ -158,7 +158,7 @@ def _add_statement(history: History, query: QueryEvent) -> None:
     if _DROPS_TRIGGER.match(query.statement):
         return
     # A replica knows who ran a statement without changing its text.
-    text = with_invoker(query.statement, query.invoker or _NOBODY, query.context)
+    text = with_invoker(query.text, query.invoker or _NOBODY)
     text = _WRITTEN_BY_SERVER.sub(b"", text)
     if kind is StatementKind.EVENT_DDL:
         # A replica changes what an event does without changing the statement that it logs.

@@ -15,12 +15,14 @@ from pathlib import Path
 
 import atheris
 
+from mtsd.model.statement_text import StatementText
+
 with atheris.instrument_imports(include=["mtsd"]):
     from mtsd.binlog.bytes.event_type import EventType
     from mtsd.binlog.events.query import parse_query
     from mtsd.binlog.sql.qualifiers import qualifiers
     from mtsd.binlog.sql.statement import classify, disable_on_replica
-    from mtsd.binlog.sql.tokenizer import SQL_MODE_NO_BACKSLASH_ESCAPES, tokenize
+    from mtsd.binlog.sql.tokenizer import SQL_MODE_NO_BACKSLASH_ESCAPES, tokens_of
     from mtsd.model.errors import BinlogError
     from mtsd.model.session import SessionContext
     from tests.binlog.damage import Binlog, list_events, sealed_anew, sizes, use
@@ -88,13 +90,13 @@ def read_statement(data: bytes) -> None:
     """Read it as a statement."""
     context = CONTEXTS[len(data) % len(CONTEXTS)]
     last = 0
-    for token in tokenize(data, context):
+    for token in tokens_of(StatementText(data, context)):
         assert last <= token.start < token.end <= len(data)
         last = token.end
-    classify(data, context)
-    qualifiers(data, context)
+    classify(StatementText(data, context))
+    qualifiers(StatementText(data, context))
     with suppress(BinlogError):
-        disable_on_replica(data, context)
+        disable_on_replica(StatementText(data, context))
 
 
 def readers() -> list[Callable[[bytes], None]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from mtsd.apply.position.position_tables import PositionTables
 from mtsd.apply.position.prepared_table import xid_of_row
 from mtsd.binlog.sql.xa_statement import xid_of
-from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText
 from mtsd.model.xa_xid import XaXid
 from mtsd.wire.connection import Connection
 from mtsd.wire.understood import understood
@@ -32,7 +32,7 @@ async def others_prepared(connection: Connection, tables: PositionTables) -> Oth
         for channel, *parts in await connection.query(tables.prepared.select_of_others())
     }
     in_doubt = {
-        xid_of(_bytes(statement), SessionContext()): str(channel)
+        xid_of(StatementText(_bytes(statement))): str(channel)
         for channel, statement in await connection.query(tables.select_prepares_of_others())
     }
     return OthersPrepared(prepared, in_doubt)

@@ -84,8 +84,8 @@ def as_of(query: QueryEvent, source: Flavour, target: ServerVersion) -> QueryEve
         )
     translated = _collations(target)
     modes = _modes_of_mariadb if to_mysql else _modes_of_mysql
-    return query._replace(
-        context=replace(
+    return query.in_session(
+        replace(
             context,
             sql_mode=None if context.sql_mode is None else modes(context.sql_mode),
             character_set_client=_or_none(_any_of_its_set, context.character_set_client),

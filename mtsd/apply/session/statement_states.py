@@ -199,4 +199,4 @@ def is_of_its_thread(statement: Statement) -> bool:
     """
     if not statement.flags & THREAD_SPECIFIC:
         return False
-    return Words(statement.query.statement, statement.query.context).word() != b"DROP"
+    return Words(statement.query.text).word() != b"DROP"

@@ -88,8 +88,8 @@ async def _end(session: TargetSession, reached: Reached) -> None:
 
 
 def _of_its_table(query: QueryEvent) -> bytes:
-    if classify(query.statement, context=query.context) is StatementKind.CREATE_SELECT:
-        return without_start_transaction(query.statement, query.context)
+    if classify(query.text) is StatementKind.CREATE_SELECT:
+        return without_start_transaction(query.text)
     # MariaDB's statement says nothing of the rows.
     return query.statement
 

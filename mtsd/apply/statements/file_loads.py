@@ -57,7 +57,7 @@ class FileLoads:
         size = len(query.statement)
         if not query.database and await aside(
             size,
-            lambda: without_default_database(query.statement, query.context) != query.statement,
+            lambda: without_default_database(query.text) != query.statement,
         ):
             raise NotSupportedError(
                 "a LOAD DATA with DATABASE() in a session without a default database"

@@ -123,7 +123,7 @@ async def plain_run(session: TargetSession, groups: Sequence[Group]) -> PlainRun
         state = wanted
         text = statement.query.statement
         if not statement.query.database:
-            text = without_default_database(text, statement.query.context)
+            text = without_default_database(statement.query.text)
         if not surely_one(text, statement.query.context):
             raise NotPlainError("a text that may not be one statement in each way of reading it")
         sql.append(text)

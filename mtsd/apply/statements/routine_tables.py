@@ -18,6 +18,7 @@ from mtsd.binlog.sql.words import Words
 from mtsd.model.errors import NotSupportedError, ServerError
 from mtsd.model.names import folded
 from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText
 from mtsd.model.step import Statement, StatementKind
 from mtsd.model.temporary_tables import TableName, described
 from mtsd.wire.connection import Connection, Loaded
@@ -120,7 +121,8 @@ async def _candidates(connection: Connection) -> set[TableName]:
 def _created_in(schema: str, modes: str, body: str) -> Iterator[TableName]:
     """Yield the temporary tables that a routine creates."""
     mode = sum(_MODES.get(each, 0) for each in modes.split(","))
-    words = Words(body.encode("utf-8", "surrogateescape"), SessionContext(sql_mode=mode))
+    text = body.encode("utf-8", "surrogateescape")
+    words = Words(StatementText(text, SessionContext(sql_mode=mode)))
     while words.passes(_CREATE):
         words.take_words(b"OR", b"REPLACE")
         if not words.at_word(b"TEMPORARY"):

@@ -56,7 +56,7 @@ async def run_statement(
     connection = session.connection
     statement = session.states.translated(statement)
     query = statement.query
-    if reason := why_not_one(text, query.context):
+    if reason := why_not_one(query.text.with_raw(text)):
         raise NotSupportedError(reason)
     session.refuse_longer(len(text))
     lacking = await _use(session, statement)
@@ -195,7 +195,7 @@ async def _use(session: TargetSession, statement: Statement) -> bool:
         if not statement.flags & SUPPRESS_USE:
             rows = await session.connection.query(_NEUTRAL_NAMES)
             neutral = {str(name).upper() for (name,) in rows} | _ITS_NAME
-            named = await aside(len(query.statement), lambda: names(query.statement, query.context))
+            named = await aside(len(query.statement), lambda: names(query.text))
             if not neutral.isdisjoint(named):
                 raise _unknown_database(query.database)
     await session.connection.command(_INIT_DB, NEUTRAL, answer=True)

@@ -20,7 +20,8 @@ from mtsd.binlog.sql.statement_secrets import shown
 from mtsd.binlog.sql.temporary_tables import is_rename
 from mtsd.model.errors import NotSupportedError
 from mtsd.model.server import ServerVersion, of_version
-from mtsd.model.step import QueryEvent, Statement, StatementKind
+from mtsd.model.statement_text import StatementText
+from mtsd.model.step import Statement, StatementKind
 
 _EXCERPT: Final = 200
 _DEFINITIONS: Final = frozenset({StatementKind.DDL, StatementKind.EVENT_DDL})
@@ -60,26 +61,29 @@ def _as_run(session: TargetSession, statement: Statement) -> tuple[Statement, by
         text = in_its_database(query)
         if text is not query.statement:
             statement = statement._replace(flags=statement.flags | SUPPRESS_USE)
+    run = query.text.with_raw(text)
     if statement.kind in _DEFINITIONS:
-        text = _with_definer(session, text, query)
+        run = _with_definer(session, run, query.invoker)
     if statement.kind is StatementKind.DROP_TEMPORARY or may_name_missing_tables(query):
-        text = drop_if_there(text, query.context)
+        run = run.with_raw(drop_if_there(run))
     if statement.kind is StatementKind.EVENT_DDL:
-        text = disable_on_replica(text, query.context, _disabled(session.traits.server))
-    return statement, text
+        run = run.with_raw(disable_on_replica(run, _disabled(session.traits.server)))
+    return statement, run.raw
 
 
-def _with_definer(session: TargetSession, text: bytes, query: QueryEvent) -> bytes:
+def _with_definer(
+    session: TargetSession, text: StatementText, invoker: tuple[bytes, bytes] | None
+) -> StatementText:
     """Return a definition that names its definer, and the account that CURRENT_USER meant."""
-    named = with_invoker(text, query.invoker, query.context)
-    return named if session.keeps_definers else with_current_definer(named, query.context)
+    named = text.with_raw(with_invoker(text, invoker))
+    return named if session.keeps_definers else named.with_raw(with_current_definer(named))
 
 
 def _without_default_database(statement: Statement) -> bytes:
     query = statement.query
     if statement.kind is StatementKind.DML:
-        return without_default_database(query.statement, query.context)
-    if creates_from_default_database(query.statement, query.context):
+        return without_default_database(query.text)
+    if creates_from_default_database(query.text):
         raise NotSupportedError(
             "CREATE TABLE … SELECT with DATABASE() in a session without a default database:"
             f" {shown(query, _EXCERPT)}"

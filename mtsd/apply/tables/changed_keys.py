@@ -203,7 +203,7 @@ class ChangedKeys:
             if isinstance(step, Statement) and len(step.query.statement) > LONGEST_READ:
                 named |= self._databases
             elif isinstance(step, Statement) and b"REFERENCES" in step.query.statement.upper():
-                found = qualifiers(step.query.statement, step.query.context)
+                found = qualifiers(step.query.text)
                 named |= self._databases.intersection(map(self._folded, found))
         names = frozenset(named).union(*map(self._joined, named))
         self._together.append(names)

@@ -13,9 +13,8 @@ from mtsd.apply.sql import literals
 from mtsd.apply.tables.known_tables import KnownTables
 from mtsd.binlog.events.table_map import parse_table_map
 from mtsd.binlog.sql.qualifiers import names, qualifiers
-from mtsd.binlog.sql.tokenizer import ANY_CONTEXT
 from mtsd.model.names import folded
-from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText
 from mtsd.model.step import QueryEvent
 from mtsd.wire.connection import Connection
 from mtsd.wire.understood import understood
@@ -95,8 +94,9 @@ class TableEngines:
         Judged by its words, like `may_change`; `databases` are those that it updates. Raises
         ServerError, ConnectionLostError.
         """
-        words = _words(statement, ANY_CONTEXT)
-        for database in {*databases, *qualifiers(statement, ANY_CONTEXT)} - {""}:
+        text = StatementText(statement)
+        words = _words(text)
+        for database in {*databases, *qualifiers(text)} - {""}:
             if not words.isdisjoint(await self._suspects_of(database)):
                 return True
         return "ENGINE" in words
@@ -196,18 +196,16 @@ class TableEngines:
 
 
 async def _words_of(query: QueryEvent) -> frozenset[str]:
-    statement, context = query.statement, query.context
-    return await aside(len(statement), lambda: _words(statement, context))
+    return await aside(len(query.statement), lambda: _words(query.text))
 
 
 async def _qualifiers_of(query: QueryEvent) -> set[str]:
-    statement, context = query.statement, query.context
-    return await aside(len(statement), lambda: qualifiers(statement, context))
+    return await aside(len(query.statement), lambda: qualifiers(query.text))
 
 
-def _words(statement: bytes, context: SessionContext) -> frozenset[str]:
+def _words(text: StatementText) -> frozenset[str]:
     """Return what may name a table, a view or a routine in a statement, to be compared loosely."""
-    found = names(statement, context)
+    found = names(text)
     return frozenset(found if all(map(str.isascii, found)) else map(_loosely, found))
 
 

@@ -322,3 +322,10 @@ _LATER_COLLATIONS: Final = (
 """First and last id: those that PyMySQL leaves out. From 576 on they are MariaDB's."""
 WITHOUT_PAD: Final = 1024
 """MariaDB's variant of a collation that does not ignore spaces at the end has this id more."""
+SWE7: Final = frozenset({10, 82, 10 + WITHOUT_PAD, 82 + WITHOUT_PAD})
+"""The collations of the one set of a client in which bytes of ASCII are other characters."""
+
+
+def is_ascii(raw: bytes, collation: int | None) -> bool:
+    """Return whether these bytes of a client are ASCII, and mean the same there."""
+    return raw.isascii() and collation not in SWE7

@@ -16,8 +16,9 @@ from mtsd.binlog.bytes.event_type import EventType, type_name
 from mtsd.binlog.bytes.header import HEADER_SIZE, parse_header
 from mtsd.binlog.events.query import parse_query
 from mtsd.binlog.sql.quoting import tokens_between
-from mtsd.binlog.sql.tokenizer import SQL_MODE_NO_BACKSLASH_ESCAPES, Token, TokenKind
+from mtsd.binlog.sql.tokenizer import SQL_MODE_NO_BACKSLASH_ESCAPES
 from mtsd.model.errors import BinlogError
+from mtsd.model.statement_text import Token, TokenKind
 from mtsd.model.step import Duplicates, FromFile, QueryEvent
 
 LOAD_DATA: dict[EventType, str] = {
@@ -139,7 +140,7 @@ def sent_by_client(query: QueryEvent, file: FromFile, duplicates: Duplicates) ->
 
     Raises BinlogError if anything but the name of the file would be replaced.
     """
-    found = tokens_between(query.statement, file.name_start, file.name_end, query.context)
+    found = tokens_between(query.text, file.name_start, file.name_end)
     if found is None or not _OF_THE_FILE.fullmatch(b" ".join(map(_described, found))):
         raise BinlogError(
             f"{LOAD_DATA[EventType.EXECUTE_LOAD_QUERY_EVENT]} event: bytes {file.name_start} to"

@@ -10,6 +10,7 @@ import struct
 from dataclasses import dataclass, replace
 from struct import Struct
 
+from mtsd.binlog.bytes.character_sets import is_ascii
 from mtsd.binlog.bytes.cursor import Cursor
 from mtsd.binlog.sql.statement_end import ended
 from mtsd.binlog.sql.statement_prefix import without_prefix
@@ -17,6 +18,7 @@ from mtsd.binlog.sql.tokenizer import as_executed
 from mtsd.model.error_numbers import ER
 from mtsd.model.errors import BinlogError
 from mtsd.model.session import RowState, SessionContext, row_state
+from mtsd.model.statement_text import StatementText, VersionComments
 from mtsd.model.step import AlterPhase, QueryEvent
 
 OPTION_AUTO_IS_NULL = 0x4000
@@ -106,7 +108,7 @@ def parse_mariadb_query(event: bytes) -> QueryEvent:
         query = in_utf8(query)
     if query.statement[:1] in _NO_PREFIX:
         return query
-    return query._replace(statement=without_prefix(query.statement, query.context))
+    return query._replace(text=without_prefix(query.text))
 
 
 def in_utf8(query: QueryEvent) -> QueryEvent:
@@ -114,15 +116,18 @@ def in_utf8(query: QueryEvent) -> QueryEvent:
 
     It is in the server's own character set, while the event names that of the session.
     """
-    if query.statement.isascii():
+    if is_ascii(query.statement, query.context.character_set_client):
         return query
-    return query._replace(context=replace(query.context, character_set_client=_UTF8MB4))
+    return query.in_session(replace(query.context, character_set_client=_UTF8MB4))
 
 
 def _as_executed(query: QueryEvent, *, mariadb: bool) -> QueryEvent:
     statement = as_executed(query.statement, query.context, mariadb=mariadb)
-    statement = ended(statement, query.context)
-    return query if statement is query.statement else query._replace(statement=statement)
+    text = query.text
+    if statement is not text.raw:
+        text = StatementText(statement, text.context)
+    text = ended(text)
+    return query if text is query.text else query._replace(text=text)
 
 
 def parse_query(event: bytes, *, mariadb: bool = False) -> QueryEvent:
@@ -169,10 +174,13 @@ def parse_query(event: bytes, *, mariadb: bool = False) -> QueryEvent:
         thread_id,
         exec_time,
         error_code,
-        variables.context,
+        StatementText(
+            event[database_end + 1 :],
+            variables.context,
+            VersionComments.MARIADB if mariadb else VersionComments.MYSQL,
+        ),
         microseconds,
         database,
-        event[database_end + 1 :],
         variables.updated_databases,
         variables.over_max,
         variables.invoker,

@@ -37,6 +37,6 @@ def boundary_at(event: bytes, dialect: Dialect) -> Boundary | None:
         return Boundary.AFTER
     if code == QUERY:
         query = parse_query(event)
-        if classify(query.statement, context=query.context) in _ENDING:
+        if classify(query.text) in _ENDING:
             return Boundary.AFTER
     return None

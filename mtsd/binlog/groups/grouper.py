@@ -388,7 +388,7 @@ class Grouper:
 
     def _query(self, event: bytes) -> Iterator[StreamItem]:
         query = self._dialect.parse_query(event)
-        kind = classify(query.statement, context=query.context)
+        kind = classify(query.text)
         if kind is StatementKind.XA_END:
             if self._group is None:
                 raise BinlogError("XA END outside of a transaction")
@@ -406,10 +406,10 @@ class Grouper:
                 raise BinlogError("BEGIN inside a transaction")
             group.begin(query)
             if kind is StatementKind.XA_START:
-                group.of_xa(xid_of(query.statement, query.context))
+                group.of_xa(xid_of(query.text))
         elif not group.begun:
             if kind in XA_BY_ITSELF:
-                xid = xid_of(query.statement, query.context)
+                xid = xid_of(query.text)
                 group.completion(event, query, kind, xid)
                 if kind not in XA_COMPLETIONS:
                     group.refuse("XA PREPARE, or XA COMMIT … ONE PHASE, as a statement")

@@ -135,6 +135,9 @@ class HeldEvents:
         """Return the steps, which are no longer held; their bytes still count."""
         self._end_rows()
         steps, self._steps = self._steps, []
+        for step in steps:
+            if isinstance(step, Statement):
+                step.query.text.let_go()
         return tuple(steps)
 
     def taken_chunk(self) -> GroupChunk:

@@ -250,7 +250,7 @@ class OpenGroup:
             applied = _of_version(applied, self._head.original_server_version)
         # A LOAD DATA is written anew to be sent, and judged then: the source writes its separators
         # with backslashes, whatever these mean in its SQL mode.
-        if file is None and (reason := why_not_one(applied.statement, applied.context)):
+        if file is None and (reason := why_not_one(applied.text)):
             self.refuse(reason)
         if query.error_code in INTERRUPTIONS:
             self.refuse(
@@ -262,7 +262,7 @@ class OpenGroup:
         elif self._kind is None and (self.begun or file is not None):
             self._kind = GroupKind.STATEMENTS
         self._note_databases(query.updated_databases, applied, file)
-        if kind in _DEFINITIONS and defines_by_query(applied.statement, applied.context):
+        if kind in _DEFINITIONS and defines_by_query(applied.text):
             self._alone = True
         self._held.add_statement(event, applied, kind, file)
         self._take_state_over(query)
@@ -298,7 +298,7 @@ class OpenGroup:
             # Its character set is that of the file.
             used[query.database] = None
         if not self.begun or self.creates_and_fills:
-            used |= dict.fromkeys(qualifiers(query.statement, query.context))
+            used |= dict.fromkeys(qualifiers(query.text))
             if query.database:
                 used[query.database] = None
             if len(used) > MAX_DBS_IN_EVENT_MTS:
@@ -441,7 +441,7 @@ class OpenGroup:
 def _of_version(query: QueryEvent, version: int) -> QueryEvent:
     if not version:
         return query
-    return query._replace(context=replace(query.context, original_server_version=version))
+    return query.in_session(replace(query.context, original_server_version=version))
 
 
 def _thread_of(event: bytes, query: QueryEvent) -> SourceThread:

@@ -56,16 +56,16 @@ def _of_what_it_mentions(
 ) -> Treatment:
     """Return what happens to a statement by its text; `elsewhere`: it lists other databases."""
     # The source does not say for every statement what it changes: not for TRUNCATE, for example.
-    mentioned = qualifiers(query.statement, query.context)
+    mentioned = qualifiers(query.text)
     if query.database:
         mentioned.add(query.database)
     if folded(schema) not in set(map(folded, mentioned)) and len(mentioned) < MOST:
         return Treatment.APPLIED
     if elsewhere:
-        found = changed(query.statement, query.context, query.table_map_for_update)
+        found = changed(query.text, query.table_map_for_update)
         if found.extent is Extent.TABLES:
             mentioned = {database or query.database for database, _ in found.tables}
-    words = Words(query.statement, query.context)
+    words = Words(query.text)
     first = words.word()
     if first in {b"ALTER", b"CREATE", b"DROP"} and (
         words.at_word(b"USER") or words.at_word(b"ROLE")

@@ -66,7 +66,7 @@ def _owners(query: QueryEvent, replicated: Filter, *, applied: bool) -> tuple[st
     databases: Iterable[str] = query.updated_databases or (query.database,)
     if not query.updated_databases and replicated.others:
         # MariaDB does not list them, and MySQL not if they are too many.
-        databases = {query.database} | qualifiers(query.statement, query.context)
+        databases = {query.database} | qualifiers(query.text)
     owners = dict.fromkeys(owner for name in databases for owner in replicated.owners(name))
     if applied:
         for channel, other in replicated.others.items():

@@ -43,7 +43,7 @@ def filtered(query: QueryEvent, rules: Filter) -> QueryEvent | None:
 def _passes(query: QueryEvent, default: str, rules: Filter) -> bool:
     if not rules.rules.on_tables and not _is_of_database(query):
         return True
-    found = changed(query.statement, query.context, query.table_map_for_update)
+    found = changed(query.text, query.table_map_for_update)
     result = _judged(found, default, rules)
     if result is None:
         raise NotSupportedError(
@@ -83,7 +83,7 @@ def _qualified(table: Table, default: str) -> Table:
 
 
 def _is_of_database(query: QueryEvent) -> bool:
-    words = Words(query.statement, query.context)
+    words = Words(query.text)
     if words.word() not in {b"ALTER", b"CREATE", b"DROP"}:
         return False
     words.take_words(b"OR", b"REPLACE")

@@ -56,7 +56,7 @@ class TimestampDefaults:
 
 def under(query: QueryEvent, value: bool | None) -> QueryEvent:
     """Return the statement as one that ran with this explicit_defaults_for_timestamp."""
-    return query._replace(context=_with(query.context, value))
+    return query.in_session(_with(query.context, value))
 
 
 _remembered: dict[tuple[int, bool | None], tuple[SessionContext, SessionContext]] = {}

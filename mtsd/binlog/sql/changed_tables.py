@@ -12,8 +12,7 @@ from typing import Final
 
 from mtsd.binlog.sql.table_names import NameReader, Table, UnclearError, as_table
 from mtsd.binlog.sql.table_references import Reference, references, skip_with
-from mtsd.binlog.sql.tokenizer import TokenKind
-from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText, TokenKind
 
 
 class Extent(enum.Enum):
@@ -64,16 +63,14 @@ _BEFORE_THE_KIND: Final = frozenset({
 })  # fmt: skip
 
 
-def changed(
-    statement: bytes, context: SessionContext, updated_positions: int | None = None
-) -> Changed:
-    """Return what a statement changes. `context` is as for `tokenize`.
+def changed(text: StatementText, updated_positions: int | None = None) -> Changed:
+    """Return what a statement changes.
 
     `updated_positions` has a bit for each table of a multi-table UPDATE that it updates, by their
     order in its text, if the source says so.
     """
     try:
-        return _Reading(NameReader(statement, context)).changed(updated_positions)
+        return _Reading(NameReader(text)).changed(updated_positions)
     except UnclearError:
         return _UNKNOWN
 

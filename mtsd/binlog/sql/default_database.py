@@ -8,20 +8,21 @@ from typing import Final
 
 from mtsd.binlog.sql.long_text import contains_letters
 from mtsd.binlog.sql.words import Words
-from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText
 
 _NAMES: Final = (b"DATABASE", b"SCHEMA")
 _NULL: Final = b"NULL"
 
 
-def without_default_database(statement: bytes, context: SessionContext) -> bytes:
+def without_default_database(text: StatementText) -> bytes:
     """Return a statement with NULL in place of each call of DATABASE() and SCHEMA().
 
-    `context` is as for `tokenize`. After a dot, it is a stored function of that name.
+    After a dot, it is a stored function of that name.
     """
+    statement = text.raw
     if not any(contains_letters(statement, name.lower()) for name in _NAMES):
         return statement
-    words = Words(statement, context)
+    words = Words(text)
     pieces: list[bytes] = []
     copied = 0
     while words.next is not None:
@@ -38,13 +39,13 @@ def without_default_database(statement: bytes, context: SessionContext) -> bytes
     return b"".join((*pieces, statement[copied:]))
 
 
-def creates_from_default_database(statement: bytes, context: SessionContext) -> bool:
+def creates_from_default_database(text: StatementText) -> bool:
     """Return whether it is a CREATE TABLE … SELECT that calls DATABASE() or SCHEMA().
 
-    The call gives a column its type, which that of NULL is not. `context` is as for `tokenize`.
+    The call gives a column its type, which that of NULL is not.
     """
-    words = Words(statement, context)
+    words = Words(text)
     words.take_words(b"CREATE", b"OR", b"REPLACE", b"TEMPORARY")
     if words.last is None or not words.at_word(b"TABLE") or not words.passes({b"SELECT"}):
         return False
-    return without_default_database(statement, context) != statement
+    return without_default_database(text) != text.raw

@@ -6,18 +6,19 @@ REPLACE and a view's ALGORITHM may come before it (manuals of MySQL and MariaDB,
 """
 
 from mtsd.binlog.sql.words import Words
-from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText
 
 _OWN = b"DEFINER=CURRENT_USER"
 """Without a clause, an ALTER VIEW would leave the view its definer."""
 
 
-def with_current_definer(statement: bytes, context: SessionContext) -> bytes:
+def with_current_definer(text: StatementText) -> bytes:
     """Return a statement with CURRENT_USER in its DEFINER clause; one that has none as it is.
 
-    SQL SECURITY stays. `context` is as for `tokenize`.
+    SQL SECURITY stays.
     """
-    words = Words(statement, context)
+    statement = text.raw
+    words = Words(text)
     if words.word() not in {b"ALTER", b"CREATE"}:
         return statement
     words.take_words(b"OR", b"REPLACE")

@@ -6,7 +6,7 @@ from typing import Final
 from mtsd.binlog.sql.quoting import quoted
 from mtsd.binlog.sql.words import Words
 from mtsd.model.errors import NotSupportedError
-from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText
 from mtsd.model.step import QueryEvent
 
 _GENERATED: Final = re.compile(
@@ -14,12 +14,10 @@ _GENERATED: Final = re.compile(
 )
 
 
-def drop_if_there(statement: bytes, context: SessionContext) -> bytes:
-    """Return a DROP [TEMPORARY] TABLE or DROP SEQUENCE with IF EXISTS.
-
-    `context` is as for tokenize.
-    """
-    words = Words(statement, context)
+def drop_if_there(text: StatementText) -> bytes:
+    """Return a DROP [TEMPORARY] TABLE or DROP SEQUENCE with IF EXISTS."""
+    statement = text.raw
+    words = Words(text)
     words.take_words(b"DROP", b"TEMPORARY")
     words.word()
     if words.at_word(b"IF") or words.last is None:
@@ -48,7 +46,7 @@ def in_its_database(query: QueryEvent) -> bytes:
         database = quoted(query.database, query.context.character_set_client)
     except NotSupportedError:
         return statement
-    words = Words(statement, query.context)
+    words = Words(query.text)
     words.take_words(b"DROP", b"TEMPORARY")
     words.word()
     words.take_words(b"IF", b"EXISTS")

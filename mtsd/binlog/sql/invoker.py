@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 from mtsd.binlog.sql.quoting import account, tokens_between
 from mtsd.binlog.sql.statement_secrets import without_secrets
-from mtsd.binlog.sql.tokenizer import TokenKind
 from mtsd.binlog.sql.words import Words
 from mtsd.model.errors import NotSupportedError
 from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText, TokenKind
 
 _OF_ACCOUNTS = frozenset({b"USER", b"ROLE"})
 _USER = b"CURRENT_USER"
@@ -28,16 +28,15 @@ _ACCOUNTS = (
 _ACCOUNTS_AT_ONCE = frozenset({b"GRANT", b"REVOKE", b"SET"})
 
 
-def with_invoker(
-    statement: bytes, invoker: tuple[bytes, bytes] | None, context: SessionContext
-) -> bytes:
+def with_invoker(text: StatementText, invoker: tuple[bytes, bytes] | None) -> bytes:
     """Return the statement with its `invoker`, (user, host), in the places where it counts.
 
-    `context` is as for `tokenize`. Unchanged if the statement names it. Raises NotSupportedError if
+    Unchanged if the statement names it. Raises NotSupportedError if
     it counts and the source does not say who that was: a MariaDB does not for every statement; and
     if the statement's character set has no such name.
     """
-    words = Words(statement, context)
+    statement, context = text.raw, text.context
+    words = Words(text)
     first = words.word()
     if invoker is None or not invoker[0]:
         invoker = None
@@ -112,7 +111,7 @@ def _with_accounts(pieces: Sequence[bytes], context: SessionContext) -> bytes:
     for place, piece in enumerate(pieces):
         end = at + len(piece)
         if place % 2:
-            found = tokens_between(statement, at, end, context)
+            found = tokens_between(StatementText(statement, context), at, end)
             kinds = [token.kind for token in found or () if token.text not in _DEFINER_IS]
             if kinds not in _ACCOUNTS:
                 raise NotSupportedError(

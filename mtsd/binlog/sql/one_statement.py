@@ -14,14 +14,11 @@ from typing import Final
 from mtsd.binlog.bytes.character_sets import character_set, single_byte_table
 from mtsd.binlog.sql.long_text import LONGEST_READ
 from mtsd.binlog.sql.statement_secrets import without_secrets
-from mtsd.binlog.sql.tokenizer import (
-    SQL_MODE_NO_BACKSLASH_ESCAPES,
-    TokenKind,
-    tokenize,
-)
+from mtsd.binlog.sql.tokenizer import SQL_MODE_NO_BACKSLASH_ESCAPES, tokens_of
 from mtsd.binlog.sql.words import Words
 from mtsd.model.errors import NotSupportedError
 from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText, TokenKind
 
 _END: Final = b";"
 _SHOWN: Final = 80
@@ -75,34 +72,34 @@ def surely_one(text: bytes, context: SessionContext) -> bool:
     return at == len(text)
 
 
-def why_not_one(text: bytes, context: SessionContext) -> str:
+def why_not_one(text: StatementText) -> str:
     """Return why a text is no statement, as what its group contains; "" if it is one.
 
     It has something behind a `;`, or ends inside a quote or a comment behind one. The body of a
-    routine, a trigger, an event or a package may. `context` is as for `tokenize`. A text longer
-    than `LONGEST_READ` is left to the server, which runs nothing of several statements either.
+    routine, a trigger, an event or a package may. A text longer than `LONGEST_READ` is left to
+    the server, which runs nothing of several statements either.
     """
-    if len(text) > LONGEST_READ or _END not in text or _has_body(text, context):
+    if len(text.raw) > LONGEST_READ or _END not in text.raw or _has_body(text):
         return ""
     end = -1
-    for token in tokenize(text, context):
+    for token in tokens_of(text):
         if token.kind is TokenKind.UNCLOSED:
             return (
                 f"a statement in which {token.text.decode('ascii')} at byte {token.start} is not"
-                f" closed: {_shown(text, context)}"
+                f" closed: {_shown(text)}"
             )
         if end >= 0:
             return (
                 f"a statement with another one behind the ';' at byte {end}, while a replica runs"
-                f" one at a time: {_shown(text, context)}"
+                f" one at a time: {_shown(text)}"
             )
         if token.kind is TokenKind.SYMBOL and token.text == _END:
             end = token.start
     return ""
 
 
-def _has_body(text: bytes, context: SessionContext) -> bool:
-    words = Words(text, context)
+def _has_body(text: StatementText) -> bool:
+    words = Words(text)
     first = words.word()
     if first == b"BEGIN":
         return words.at_word(b"NOT")
@@ -115,8 +112,8 @@ def _has_body(text: bytes, context: SessionContext) -> bool:
             return word in _WITH_BODIES
 
 
-def _shown(text: bytes, context: SessionContext) -> str:
-    return repr(without_secrets(text, context)[:_SHOWN].decode("utf-8", "replace"))
+def _shown(text: StatementText) -> str:
+    return repr(without_secrets(text.raw, text.context)[:_SHOWN].decode("utf-8", "replace"))
 
 
 def _is_of_whole_characters(text: bytes, client: int | None) -> bool:

@@ -5,9 +5,9 @@ table of a foreign key, the tables under a view, the template of CREATE TABLE â€
 that runs before those exist fails.
 """
 
-from mtsd.binlog.sql.tokenizer import TokenKind, may_be_name, tokenize
+from mtsd.binlog.sql.tokenizer import may_be_name, tokens_of
 from mtsd.binlog.sql.words import Words, identifier
-from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText, TokenKind
 
 MOST = 1024
 _DEFINE = frozenset({b"CREATE", b"ALTER"})
@@ -20,30 +20,30 @@ _LONGEST = 64 * 4 * 2 + 2
 """Bytes: 64 characters of 4 bytes, each a doubled quote, in quotes."""
 
 
-def qualifiers(statement: bytes, context: SessionContext) -> set[str]:
+def qualifiers(text: StatementText) -> set[str]:
     """Return the names before a dot, databases among them; tables and aliases do no harm.
 
     At most `MOST`: if there are more, some are missing.
     """
     found: set[str] = set()
     name = b""
-    for token in tokenize(statement, context):
+    for token in tokens_of(text):
         if token.kind is TokenKind.SYMBOL and token.text == b"." and name:
-            found.add(identifier(name, context))
+            found.add(identifier(name, text.context))
             if len(found) == MOST:
                 break
         named = may_be_name(token) and token.end - token.start <= _LONGEST
-        name = statement[token.start : token.end] if named else b""
+        name = text.raw[token.start : token.end] if named else b""
     return found
 
 
-def defines_by_query(statement: bytes, context: SessionContext) -> bool:
+def defines_by_query(text: StatementText) -> bool:
     """Return whether it is a CREATE TABLE â€¦ SELECT, or defines a view.
 
     Such a query may read other databases than those that are named in it and listed by the source:
     those under its views, and those that a function reads.
     """
-    words = Words(statement, context)
+    words = Words(text)
     first = words.word()
     if first not in _DEFINE:
         return False
@@ -66,10 +66,10 @@ def defines_by_query(statement: bytes, context: SessionContext) -> bool:
     return False
 
 
-def names(statement: bytes, context: SessionContext) -> set[str]:
+def names(text: StatementText) -> set[str]:
     """Return, in upper case, every word and quoted name: whatever may name a table or a view."""
     found: set[str] = set()
-    for token in tokenize(statement, context):
+    for token in tokens_of(text):
         if may_be_name(token):
-            found.add(identifier(statement[token.start : token.end], context).upper())
+            found.add(identifier(text.raw[token.start : token.end], text.context).upper())
     return found

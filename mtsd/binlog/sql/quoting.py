@@ -12,10 +12,11 @@ from functools import lru_cache
 from typing import Final
 
 from mtsd.binlog.bytes.character_sets import BINARY, character_set, single_byte_table, text_decoder
-from mtsd.binlog.sql.tokenizer import Token, TokenKind, tokenize
+from mtsd.binlog.sql.tokenizer import tokens_of
 from mtsd.binlog.sql.words import unquoted
 from mtsd.model.errors import MtsdError, NotSupportedError
 from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText, Token, TokenKind
 
 _PLAIN: Final = re.compile(r"[0-9A-Za-z_$]+")
 """What is the same in every character set of a client."""
@@ -55,9 +56,9 @@ def quoted(name: str, client: int | None) -> bytes:
         raise _refused(name, collation) from None
     text = b"`%b`" % raw
     context = SessionContext(character_set_client=client)
-    (token, *rest) = tokenize(text, context)
+    (token, *rest) = tokens_of(StatementText(text, context))
     whole = not rest and token.kind is TokenKind.QUOTED and token.end == len(text)
-    if not whole or b"\0" in raw or text_decoder(collation)(unquoted(text)) != name:
+    if not whole or b"\0" in raw or text_decoder(collation)(unquoted(text, context)) != name:
         raise _refused(name, collation)
     return text
 
@@ -78,7 +79,9 @@ def account(user: bytes, host: bytes, client: int | None) -> bytes:
     names = [quoted(of_bytes(name), client) for name in ((user, host) if host else (user,))]
     text = b"@".join(names)
     context = SessionContext(character_set_client=client)
-    found = [(token.kind, token.start, token.end) for token in tokenize(text, context)]
+    found = [
+        (token.kind, token.start, token.end) for token in tokens_of(StatementText(text, context))
+    ]
     wanted = [(TokenKind.QUOTED, 0, len(names[0]))]
     if host:
         at = len(names[0])
@@ -88,15 +91,10 @@ def account(user: bytes, host: bytes, client: int | None) -> bytes:
     return text
 
 
-def tokens_between(
-    statement: bytes, start: int, end: int, context: SessionContext
-) -> Sequence[Token] | None:
-    """Return the tokens in a part of a statement; None if one of them reaches out of it.
-
-    `context` is as for `tokenize`.
-    """
+def tokens_between(text: StatementText, start: int, end: int) -> Sequence[Token] | None:
+    """Return the tokens in a part of a statement; None if one of them reaches out of it."""
     found: list[Token] = []
-    for token in tokenize(statement, context):
+    for token in tokens_of(text):
         if token.start >= end:
             break
         if token.end > start:

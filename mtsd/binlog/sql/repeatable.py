@@ -6,7 +6,7 @@ another one, so nothing can be concluded about what is not listed here.
 
 from mtsd.binlog.sql.words import Words
 from mtsd.model.error_numbers import ER
-from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText
 
 _VIEW_DOES_NOT_EXIST = ER.UNKNOWN_VIEW
 """Both of MariaDB; in a MySQL, a view that does not exist is a table that does not."""
@@ -46,15 +46,13 @@ _BETWEEN = frozenset({
 """Words that may stand between CREATE and the kind of object it creates."""
 
 
-def errors_of_a_second_time(
-    statement: bytes, context: SessionContext | None = None
-) -> frozenset[int] | None:
+def errors_of_a_second_time(text: StatementText) -> frozenset[int] | None:
     """Return the errors by which a statement shows that it has run before.
 
     If it succeeds instead, it leaves the same result as the first time. None if a second run
-    could change something again. `context` is as for `tokenize`.
+    could change something again.
     """
-    words = Words(statement, context or SessionContext())
+    words = Words(text)
     first = words.word()
     if first == b"TRUNCATE":
         return frozenset()

@@ -4,10 +4,9 @@ import re
 from typing import Final
 
 from mtsd.binlog.sql.statement_secrets import without_secrets
-from mtsd.binlog.sql.tokenizer import ANY_CONTEXT, TokenKind
 from mtsd.binlog.sql.words import Words
 from mtsd.model.errors import BinlogError
-from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText, TokenKind
 from mtsd.model.step import StatementKind
 
 _FIRST_WORD: Final = re.compile(rb"[A-Za-z]+(?=[ \n(])")
@@ -61,11 +60,9 @@ _XA = {
 }
 
 
-def classify(statement: bytes, context: SessionContext = ANY_CONTEXT) -> StatementKind:
-    """Return what kind of statement this is, reading no further than needed.
-
-    `context` is as for tokenize.
-    """
+def classify(text: StatementText) -> StatementKind:
+    """Return what kind of statement this is, reading no further than needed."""
+    statement = text.raw
     exact = _EXACT.get(statement)
     if exact is not None:
         return exact
@@ -73,7 +70,7 @@ def classify(statement: bytes, context: SessionContext = ANY_CONTEXT) -> Stateme
     kind = None if begins is None else _BY_FIRST_WORD.get(begins[0].upper())
     if kind is not None:
         return kind
-    tokens = Words(statement, context)
+    tokens = Words(text)
     while tokens.at_symbol(b"("):
         tokens.take()
     first = tokens.word()
@@ -135,41 +132,38 @@ _QUERY_BEGINS = frozenset({b"AS", b"SELECT", b"TABLE", b"VALUES", b"WITH"})
 """They come after the options of a table; after them any word may be a name."""
 
 
-def without_start_transaction(statement: bytes, context: SessionContext = ANY_CONTEXT) -> bytes:
+def without_start_transaction(text: StatementText) -> bytes:
     """Return a CREATE TABLE … START TRANSACTION without these two words.
 
     Raises BinlogError on any other statement.
     """
-    tokens = Words(statement, context)
+    statement = text.raw
+    tokens = Words(text)
     tokens.take_words(b"CREATE", b"OR", b"REPLACE", b"TABLE")
     found = _start_transaction(tokens)
     if found is None:
-        raise BinlogError(
-            f"not CREATE TABLE … START TRANSACTION: {without_secrets(statement, context)[:80]!r}"
-        )
+        shown = without_secrets(statement, text.context)[:80]
+        raise BinlogError(f"not CREATE TABLE … START TRANSACTION: {shown!r}")
     start, end = found
     return statement[:start] + statement[end:]
 
 
-def disable_on_replica(
-    statement: bytes,
-    context: SessionContext = ANY_CONTEXT,
-    clause: bytes = b"DISABLE ON REPLICA",
-) -> bytes:
+def disable_on_replica(text: StatementText, clause: bytes = b"DISABLE ON REPLICA") -> bytes:
     """Rewrite CREATE EVENT or ALTER EVENT so that the event does not fire on the replica.
 
     A server's own replica does the same without changing the text. An ENABLE or DISABLE clause is
     replaced, otherwise `clause` is inserted where the grammar allows it: before COMMENT and DO.
-    `context` is as for tokenize. Servers before 8.2 know only the clause `DISABLE ON SLAVE`.
+    Servers before 8.2 know only the clause `DISABLE ON SLAVE`.
     Raises BinlogError on any other statement, and if a quote is not closed.
     """
-    tokens = Words(statement, context)
+    statement = text.raw
+    tokens = Words(text)
     tokens.take_words(b"CREATE", b"ALTER", b"OR", b"REPLACE")
     tokens.take_definer()
     if tokens.word() != b"EVENT":
         raise BinlogError(
             "not a statement that creates or alters an event:"
-            f" {without_secrets(statement, context)[:80]!r}"
+            f" {without_secrets(statement, text.context)[:80]!r}"
         )
     tokens.take_words(b"IF", b"NOT", b"EXISTS")
     tokens.take_name()

@@ -8,8 +8,8 @@ of its own.
 from typing import Final
 
 from mtsd.binlog.sql.long_text import LONGEST_READ
-from mtsd.binlog.sql.tokenizer import Token, TokenKind, tokenize
-from mtsd.model.session import SessionContext
+from mtsd.binlog.sql.tokenizer import tokens_of
+from mtsd.model.statement_text import StatementText, Token, TokenKind
 
 _END: Final = b";"
 _BLANKS: Final = b"\0\t\n\v\f\r "
@@ -17,20 +17,21 @@ _COMMENT_ENDS: Final = b"*/"
 _TO_THE_LINES_END: Final = (b"--", b"#")
 
 
-def ended(statement: bytes, context: SessionContext) -> bytes:
+def ended(text: StatementText) -> StatementText:
     """Return a statement with blanks for a `;` at its end and for the comments behind that.
 
-    It has the same length. `context` is as for `tokenize`. A statement longer than `LONGEST_READ`
+    It has the same length. A statement longer than `LONGEST_READ`
     remains as it is: it is sent by itself, as its client on the source has sent it.
     """
+    statement = text.raw
     if len(statement) > LONGEST_READ or _END not in statement or not _may_end_in_comment(statement):
-        return statement
+        return text
     last: Token | None = None
-    for last in tokenize(statement, context):  # noqa: B007 - only the last one counts
+    for last in tokens_of(text):  # noqa: B007 - only the last one counts
         pass
     if last is None or last.kind is not TokenKind.SYMBOL or last.text != _END:
-        return statement
-    return statement[: last.start].ljust(len(statement))
+        return text
+    return text.with_raw(statement[: last.start].ljust(len(statement)))
 
 
 def _may_end_in_comment(statement: bytes) -> bool:

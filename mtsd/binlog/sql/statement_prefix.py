@@ -6,39 +6,38 @@ them matters to the statement is in its event, and the rest is about the session
 (MariaDB documentation, "SET STATEMENT", "ANALYZE Statement").
 """
 
-from mtsd.binlog.sql.tokenizer import TokenKind
 from mtsd.binlog.sql.words import Words
-from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText, TokenKind
 
 _CHANGES = frozenset({b"DELETE", b"INSERT", b"REPLACE", b"UPDATE", b"WITH"})
 
 
-def without_prefix(statement: bytes, context: SessionContext) -> bytes:
-    """Return the statement itself; `context` is as for `tokenize`."""
-    return _without_analyze(_without_set_statement(statement, context), context)
+def without_prefix(text: StatementText) -> StatementText:
+    """Return the statement itself."""
+    return _without_analyze(_without_set_statement(text))
 
 
-def _without_analyze(statement: bytes, context: SessionContext) -> bytes:
-    words = Words(statement, context)
+def _without_analyze(text: StatementText) -> StatementText:
+    words = Words(text)
     if words.word() != b"ANALYZE":
-        return statement
+        return text
     if words.at_word(b"FORMAT"):
         words.take()
         words.take()
         words.take()
     if words.next is None or words.next.text not in _CHANGES:
-        return statement
-    return statement[words.next.start :]
+        return text
+    return text.with_raw(text.raw[words.next.start :])
 
 
-def _without_set_statement(statement: bytes, context: SessionContext) -> bytes:
-    words = Words(statement, context)
+def _without_set_statement(text: StatementText) -> StatementText:
+    words = Words(text)
     if words.word() != b"SET" or words.word() != b"STATEMENT":
-        return statement
+        return text
     depth = 0
     while token := words.take():
         if token.kind is TokenKind.SYMBOL:
             depth += (token.text == b"(") - (token.text == b")")
         elif token.kind is TokenKind.WORD and token.text == b"FOR" and not depth:
-            return statement[token.end :].lstrip()
-    return statement
+            return text.with_raw(text.raw[token.end :].lstrip())
+    return text

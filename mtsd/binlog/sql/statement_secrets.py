@@ -8,8 +8,15 @@ a DML statement holds is the user's own data.
 import re
 from typing import Final
 
-from mtsd.binlog.sql.tokenizer import ANY_CONTEXT, Token, TokenKind, tokenize
+from mtsd.binlog.sql.tokenizer import tokens_of
 from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import (
+    ANY_CONTEXT,
+    StatementText,
+    Token,
+    TokenKind,
+    VersionComments,
+)
 from mtsd.model.step import QueryEvent
 
 LONGEST_EXCERPT: Final = 65_536
@@ -31,10 +38,11 @@ _FOLLOWED_BY_SECRET: Final = frozenset({b"FOR", b"TO"})
 def first_secret(statement: bytes, context: SessionContext = ANY_CONTEXT) -> int | None:
     """Return behind which byte a statement may hold a password or a hash of one; None if it cannot.
 
-    Only the first 64 KiB are read closely. `context` is as for tokenize.
+    Only the first 64 KiB are read closely. In a text of a MariaDB, `/*M! … */` is no comment.
     """
     before: Token | None = None
-    for token in tokenize(statement[:LONGEST_EXCERPT], context):
+    excerpt = StatementText(statement[:LONGEST_EXCERPT], context, VersionComments.ANY)
+    for token in tokens_of(excerpt):
         if before is None:
             is_word = token.kind is TokenKind.WORD
             if is_word and (token.text not in _WITH_SECRETS or not _MARK.search(statement)):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from mtsd.binlog.sql.tokenizer import may_be_name
 from mtsd.binlog.sql.words import Words, decoded, unquoted
 from mtsd.model.errors import MtsdError
-from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText
 
 Table = tuple[str, str]
 """A database, "" for the default one, and a table."""
@@ -16,17 +16,16 @@ class UnclearError(Exception):
 
 
 class NameReader:
-    """Takes names from the words of a statement. `context` is as for `tokenize`.
+    """Takes names from the words of a statement.
 
     Its methods raise UnclearError if no name comes next.
     """
 
-    __slots__ = ("_context", "_statement", "words")
+    __slots__ = ("_text", "words")
 
-    def __init__(self, statement: bytes, context: SessionContext) -> None:
-        self.words = Words(statement, context)
-        self._statement = statement
-        self._context = context
+    def __init__(self, text: StatementText) -> None:
+        self.words = Words(text)
+        self._text = text
 
     def names(self) -> list[Table]:
         """Take a list of tables."""
@@ -51,9 +50,9 @@ class NameReader:
         token = self.words.take()
         if token is None or not may_be_name(token):
             raise UnclearError
-        raw = unquoted(self._statement[token.start : token.end])
+        raw = unquoted(self._text.raw[token.start : token.end], self._text.context)
         try:
-            return decoded(raw, self._context)
+            return decoded(raw, self._text.context)
         except (MtsdError, UnicodeDecodeError) as error:
             raise UnclearError from error
 

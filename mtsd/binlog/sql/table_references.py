@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from mtsd.binlog.sql.table_names import NameReader, Table, UnclearError
-from mtsd.binlog.sql.tokenizer import TokenKind
 from mtsd.binlog.sql.words import Words
+from mtsd.model.statement_text import TokenKind
 
 _NO_ALIAS: Final = frozenset({
     b"AS", b"CROSS", b"FORCE", b"IGNORE", b"INNER", b"JOIN", b"LEFT", b"LIMIT", b"NATURAL", b"ON",

@@ -10,9 +10,9 @@ DROP TEMPORARY TABLE, and a server's start leaves none.
 from collections.abc import Iterable, Iterator
 
 from mtsd.binlog.sql.qualifiers import names
-from mtsd.binlog.sql.tokenizer import TokenKind
 from mtsd.binlog.sql.words import Words
 from mtsd.model.names import folded
+from mtsd.model.statement_text import TokenKind
 from mtsd.model.step import QueryEvent, StatementKind
 from mtsd.model.temporary_tables import SourceThread, TableName, TemporaryTables, described
 
@@ -39,7 +39,7 @@ def after(
     RENAME TABLE renames temporary tables.
     """
     if kind is StatementKind.TEMPORARY:
-        words = Words(query.statement, query.context)
+        words = Words(query.text)
         words.take_words(b"CREATE", b"OR", b"REPLACE", b"TEMPORARY")
         words.word()
         words.take_words(b"IF", b"NOT", b"EXISTS")
@@ -47,7 +47,7 @@ def after(
         return temporary.opened(thread, name, left_out=left_out)
     if thread not in temporary.by_thread and thread not in temporary.left_out:
         return temporary
-    words = Words(query.statement, query.context)
+    words = Words(query.text)
     if kind is StatementKind.DROP_TEMPORARY:
         words.take_words(b"DROP", b"TEMPORARY")
         words.word()
@@ -80,7 +80,7 @@ def after(
 
 def may_drop_nothing(query: QueryEvent) -> bool:
     """Return whether a DROP TEMPORARY TABLE succeeds if the table does not exist."""
-    words = Words(query.statement, query.context)
+    words = Words(query.text)
     words.take_words(b"DROP", b"TEMPORARY")
     words.word()
     return words.at_word(b"IF")
@@ -88,13 +88,13 @@ def may_drop_nothing(query: QueryEvent) -> bool:
 
 def replaces(query: QueryEvent) -> bool:
     """Return whether a CREATE TEMPORARY TABLE replaces one that is there, as MariaDB can."""
-    words = Words(query.statement, query.context)
+    words = Words(query.text)
     return words.word() == b"CREATE" and words.at_word(b"OR")
 
 
 def is_rename(query: QueryEvent) -> bool:
     """Return whether a statement is a RENAME TABLE."""
-    words = Words(query.statement, query.context)
+    words = Words(query.text)
     return words.word() == b"RENAME" and words.word() in _TABLES
 
 
@@ -153,7 +153,7 @@ def may_use_temporary_tables(query: QueryEvent, kind: StatementKind) -> bool:
         return False
     if kind is not StatementKind.DDL:
         return True
-    words = Words(query.statement, query.context)
+    words = Words(query.text)
     first = words.word()
     if first == b"TRUNCATE":
         return True
@@ -185,7 +185,7 @@ def changes_only_temporary_tables(
         return True
     if kind is not StatementKind.DDL:
         return False
-    words = Words(query.statement, query.context)
+    words = Words(query.text)
     first = words.word()
     if is_rename(query):
         tables = temporary.by_thread.get(thread, frozenset())
@@ -204,7 +204,7 @@ def changes_only_temporary_tables(
 def names_one(tables: Iterable[TableName], query: QueryEvent) -> bool:
     """Return whether a statement contains the name of one of the tables."""
     known = {table.upper() for _, table in tables}
-    return bool(known) and not known.isdisjoint(names(query.statement, query.context))
+    return bool(known) and not known.isdisjoint(names(query.text))
 
 
 def what_may_use(temporary: TemporaryTables, thread: SourceThread) -> str:

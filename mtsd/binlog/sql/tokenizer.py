@@ -11,44 +11,32 @@ The text of a library or routine in another language, which MySQL logs as `AS $$
 its own, has no tokens of SQL. In older servers, and in MariaDB, `$` is a letter like any other.
 """
 
-import enum
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import Final
 
-from mtsd.binlog.bytes.character_sets import WITHOUT_PAD
+from mtsd.binlog.bytes.character_sets import SWE7, WITHOUT_PAD
 from mtsd.binlog.sql.long_text import LONGEST_READ, contains, let_others_run
 from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import (
+    StatementText,
+    Token,
+    TokenKind,
+    Tokens,
+    VersionComments,
+)
 
 SQL_MODE_ANSI_QUOTES = 0x4
 SQL_MODE_MSSQL = 0x400
 """MariaDB: names may be in brackets, too."""
 SQL_MODE_NO_BACKSLASH_ESCAPES = 0x100000
-ANY_CONTEXT = SessionContext()
-_TOKENS_AT_ONCE = 4096
-"""While so many are read, some milliseconds, other threads may have to wait."""
-
-
-class TokenKind(enum.Enum):
-    """What a token is; comments and white space are not tokens."""
-
-    WORD = "word"
-    QUOTED = "quoted"
-    """A string, a quoted identifier, or a text in another language."""
-    UNCLOSED = "unclosed"
-    """A quote or comment without its end, and all that follows: no server executes that."""
-    SYMBOL = "symbol"
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A token of a statement: `text` is in upper case for a word; offsets are in bytes."""
-
-    kind: TokenKind
-    text: bytes
-    start: int
-    end: int
+MOST_KEPT: Final = 4096
+"""Tokens of a text that are kept. While so many are read, some milliseconds, other threads may have
+to wait."""
+_LEAST_AT_ONCE: Final = 8
+"""Tokens: the first words of most statements tell what they are."""
 
 
 def may_be_name(token: Token) -> bool:
@@ -60,7 +48,7 @@ def may_be_name(token: Token) -> bool:
 
 _TOKEN = rb"""
     (?P<space> [\s\0]+ | --(?=[\0-\x20\x7f]|\Z)[^\n]* | \#[^\n]* )
-  | (?P<enter> /\*! (?:[0-9]{5,6})? )
+  | (?P<enter> /\*M?! (?:[0-9]{5,6})? )
   | (?P<comment> /\* )
   | (?P<leave> \*/ )
   | (?P<body> (?<=\nAS[ ]) (?P<tag> \$[^\s\$]*\$ ) .*? (?P=tag) )
@@ -71,6 +59,8 @@ _TOKEN = rb"""
 NAME_QUOTES = (b"`", b'"', b"[")
 """What a quoted name begins with; one in brackets ends with the closing one."""
 _WORD = rb"[A-Za-z0-9_$\x80-\xff]"
+_LETTERS_OF_SWE7 = rb"\[\]\\^{}~"
+"""`|`, `@` and the quote of names are letters there, too, but not to a server that reads SQL."""
 _TRAIL = rb"[\x40-\x7e\x80-\xfe]"
 
 # First bytes of the two-byte characters whose second byte may equal a quote or a backslash, by the
@@ -100,8 +90,9 @@ class _Patterns:
 def _patterns(escapes: bool, ansi_quotes: bool, brackets: bool, collation: int) -> _Patterns:
     wide = _WIDE.get(collation, b"")
     # A first byte that is not followed by a second one stands for itself.
+    letters = _WORD if collation not in SWE7 else _WORD[:-1] + _LETTERS_OF_SWE7 + b"]"
     special = b"| [%b] %b | [%b] (?!%b)" % (wide, _TRAIL, wide, _TRAIL) if wide else b""
-    some = b"(?: [%b] %b | %b ){%%d,1000}" % (wide, _TRAIL, _WORD)
+    some = b"(?: [%b] %b | %b ){%%d,1000}" % (wide, _TRAIL, letters)
     inside = {}
     quotes = b"'\"`\\[" if brackets else b"'\"`"
     for quote in (b"'", b'"', b"`", b"["):
@@ -114,7 +105,7 @@ def _patterns(escapes: bool, ansi_quotes: bool, brackets: bool, collation: int) 
         inside[quote] = _compiled(b"%b (?: (?: %b ) %b ){0,1000}" % (ordinary, inner, ordinary))
     return _Patterns(
         _compiled(
-            _TOKEN.replace(b"WORD", some % 1 if wide else _WORD + b"+").replace(b"QUOTES", quotes)
+            _TOKEN.replace(b"WORD", some % 1 if wide else letters + b"+").replace(b"QUOTES", quotes)
         ),
         inside,
         _compiled(some % 0) if wide else None,
@@ -129,7 +120,7 @@ def _patterns_of(context: SessionContext) -> _Patterns:
         escapes,
         bool(mode & SQL_MODE_ANSI_QUOTES),
         bool(mode & SQL_MODE_MSSQL),
-        collation if collation in _WIDE else 0,
+        collation if collation in _WIDE or collation in SWE7 else 0,
     )
 
 
@@ -156,8 +147,24 @@ def _end_of_all(pattern: re.Pattern[bytes], statement: bytes, at: int) -> int:
 
 
 _COMMENT_MARK = re.compile(rb"/\*|\*/")
-_OTHER_PRODUCT = 100000
+_OF_MARIADB: Final = b"/*M"
+_OTHER_PRODUCT: Final = 100000
 """Version comments from this number on are MariaDB's; MySQL treats them as comments."""
+_NOT_OF_MARIADB: Final = range(50700, _OTHER_PRODUCT)
+"""Those of MySQL from 5.7 on, which MariaDB leaves out, except in `/*M!`."""
+_NO_VERSION: Final = 999999
+"""Greater than that of any server: dumps of MariaDB conceal from it what is for their client."""
+
+
+def _is_executed(opening: bytes, comments: VersionComments) -> bool:
+    """Return whether the contents of a version comment are executed, by what it opens with."""
+    of_mariadb = opening.startswith(_OF_MARIADB)
+    number = int(opening[4 if of_mariadb else 3 :] or b"0")
+    if comments is VersionComments.ANY:
+        return True
+    if comments is VersionComments.MYSQL:
+        return not of_mariadb and number < _OTHER_PRODUCT
+    return number != _NO_VERSION and (of_mariadb or number not in _NOT_OF_MARIADB)
 
 
 def has_wide_characters(context: SessionContext) -> bool:
@@ -165,65 +172,99 @@ def has_wide_characters(context: SessionContext) -> bool:
     return _padded(context.character_set_client) in _WIDE
 
 
-def tokenize(statement: bytes, context: SessionContext = ANY_CONTEXT) -> Iterator[Token]:
-    """Yield the tokens that the server executes.
+def token_at(text: StatementText, index: int) -> Token | None:
+    """Return one of the first `MOST_KEPT` tokens that the server executes; None behind the last.
 
     Of the session, sql_mode and character_set_client matter: they determine where strings end.
     """
-    patterns = _patterns_of(context)
+    tokens = text.tokens
+    if tokens is None:
+        tokens = text.tokens = Tokens()
+    read = tokens.read
+    while index >= len(read):
+        if tokens.complete or len(read) >= MOST_KEPT:
+            return None
+        _read_on(text, tokens, min(max(2 * len(read), _LEAST_AT_ONCE), MOST_KEPT))
+    return read[index]
+
+
+def beyond(text: StatementText) -> StatementText:
+    """Return a text whose tokens are those behind the first `MOST_KEPT`, for its caller alone."""
+    let_others_run()
+    tokens = text.tokens
+    at, inside = (0, 0) if tokens is None else (tokens.at, tokens.inside)
+    return StatementText(text.raw, text.context, text.comments, Tokens(at, inside))
+
+
+def tokens_of(text: StatementText) -> Iterator[Token]:
+    """Yield the tokens of a text."""
+    index = 0
+    while True:
+        token = token_at(text, index)
+        if token is None:
+            return
+        yield token
+        index += 1
+        if index == MOST_KEPT:
+            text, index = beyond(text), 0
+
+
+def _read_on(text: StatementText, tokens: Tokens, most: int) -> None:
+    """Read on until there are `most` tokens, or no more."""
+    statement = text.raw
+    patterns = _patterns_of(text.context)
     next_token = patterns.token.match
-    at = 0
-    inside = 0
-    count = 0
-    while match := next_token(statement, at):
-        count += 1
-        if not count % _TOKENS_AT_ONCE:
-            let_others_run()
+    mysql = text.comments is VersionComments.MYSQL
+    read = tokens.read
+    at = tokens.at
+    while len(read) < most and (match := next_token(statement, at)):
         start, at = match.span()
         group = match.lastgroup
         if group == "word":
             if patterns.word is not None:
                 at = _end_of_all(patterns.word, statement, at)
-            yield Token(TokenKind.WORD, statement[start:at].upper(), start, at)
+            read.append(Token(TokenKind.WORD, statement[start:at].upper(), start, at))
         elif group == "symbol":
-            yield Token(TokenKind.SYMBOL, match[0], start, at)
+            read.append(Token(TokenKind.SYMBOL, match[0], start, at))
         elif group == "body":
-            yield Token(TokenKind.QUOTED, match[0], start, at)
+            read.append(Token(TokenKind.QUOTED, match[0], start, at))
         elif group == "quote":
             quote = match[0]
             at = _end_of_all(patterns.inside[quote], statement, at) + 1
             if statement[at - 1 : at] != closing_quote(quote):
                 at = len(statement)
-                yield Token(TokenKind.UNCLOSED, quote, start, at)
+                read.append(Token(TokenKind.UNCLOSED, quote, start, at))
             else:
-                yield Token(TokenKind.QUOTED, statement[start:at], start, at)
-        elif group == "comment":
+                read.append(Token(TokenKind.QUOTED, statement[start:at], start, at))
+        elif group == "comment" or (
+            group == "enter" and mysql and match[0].startswith(_OF_MARIADB)
+        ):
             end = statement.find(b"*/", at)
             if end < 0:
-                yield Token(TokenKind.UNCLOSED, b"/", start, len(statement))
-                return
-            at = end + 2
+                read.append(Token(TokenKind.UNCLOSED, b"/", start, len(statement)))
+                at = len(statement)
+            else:
+                at = end + 2
         elif group == "enter":
-            if int(match[0][3:] or b"0") < _OTHER_PRODUCT:
-                inside += 1
+            if _is_executed(match[0], text.comments):
+                tokens.inside += 1
             else:
                 at = _comment_end(statement, at)
         elif group == "leave":
-            if inside:
-                inside -= 1
+            if tokens.inside:
+                tokens.inside -= 1
             else:
                 at = start + 1
-                yield Token(TokenKind.SYMBOL, b"*", start, at)
-
-
-_OF_MARIADB = re.compile(rb"/\*M!(?:[0-9]{5,6})?")
+                read.append(Token(TokenKind.SYMBOL, b"*", start, at))
+    tokens.at = at
+    tokens.complete = at >= len(statement)
 
 
 def as_executed(statement: bytes, context: SessionContext, *, mariadb: bool) -> bytes:
     """Return a logged statement of which every server executes what its source has executed.
 
     It has the same length; its version comments have no version. `mariadb`: the source is a
-    MariaDB. `context` is as for `tokenize`.
+    MariaDB. `context` is as for `StatementText`.
     """
     if not (contains(statement, b"/*!") or contains(statement, b"/*M!")):
         return statement
@@ -233,7 +274,7 @@ def as_executed(statement: bytes, context: SessionContext, *, mariadb: bool) -> 
     count = 0
     while match := patterns.token.match(statement, at):
         count += 1
-        if not count % _TOKENS_AT_ONCE:
+        if not count % MOST_KEPT:
             let_others_run()
         start, at = match.span()
         group = match.lastgroup
@@ -242,16 +283,12 @@ def as_executed(statement: bytes, context: SessionContext, *, mariadb: bool) -> 
             at = _end_of_all(patterns.word, statement, at)
         elif group == "quote":
             at = _end_of_all(patterns.inside[match[0]], statement, at) + 1
-        elif group == "enter":
+        elif group == "enter" and (mariadb or not match[0].startswith(_OF_MARIADB)):
             opening = b"/*!"
-        elif group == "comment":
-            of_mariadb = _OF_MARIADB.match(statement, start)
-            if of_mariadb is not None:
-                opening = b"/*!" if mariadb else b"/*M"
-                at = of_mariadb.end()
-            if not opening.endswith(b"!"):
-                end = statement.find(b"*/", at)
-                at = len(statement) if end < 0 else end + 2
+        elif group in {"enter", "comment"}:
+            opening = _OF_MARIADB if group == "enter" else b""
+            end = statement.find(b"*/", at)
+            at = len(statement) if end < 0 else end + 2
         if opening:
             after = at if opening.endswith(b"!") else start + 4
             pieces += (statement[copied:start], opening.ljust(after - start))

@@ -2,32 +2,36 @@
 
 from collections.abc import Set as AbstractSet
 
-from mtsd.binlog.bytes.character_sets import character_set, text_decoder
-from mtsd.binlog.sql.tokenizer import NAME_QUOTES, Token, TokenKind, closing_quote, tokenize
+from mtsd.binlog.bytes.character_sets import SWE7, character_set, is_ascii, text_decoder
+from mtsd.binlog.sql.tokenizer import MOST_KEPT, NAME_QUOTES, beyond, closing_quote, token_at
 from mtsd.model.errors import MtsdError
 from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText, Token, TokenKind
 
 
 class Words:
     """Reads a statement token by token, with a lookahead of one token."""
 
-    __slots__ = ("_context", "_rest", "_statement", "last", "next")
+    __slots__ = ("_read", "_text", "last", "next")
 
-    def __init__(self, statement: bytes, context: SessionContext) -> None:
-        """`context` is as for `tokenize`."""
-        self._statement = statement
-        self._context = context
-        self._rest = tokenize(statement, context)
+    def __init__(self, text: StatementText) -> None:
+        self._text = text
+        self._read = 1
+        """How many of the text's tokens have been asked for."""
         self.last: Token | None = None
-        self.next = next(self._rest, None)
+        self.next = token_at(text, 0)
 
     def take(self) -> Token | None:
         """Advance by one token and return it; None at the end."""
-        if self.next is not None:
-            self.last = self.next
-            self.next = next(self._rest, None)
-            return self.last
-        return None
+        token = self.next
+        if token is not None:
+            if self._read == MOST_KEPT:
+                self._text = beyond(self._text)
+                self._read = 0
+            self.last = token
+            self.next = token_at(self._text, self._read)
+            self._read += 1
+        return token
 
     def word(self) -> bytes:
         """Consume and return the next token's text if it is a word, else return nothing."""
@@ -70,11 +74,11 @@ class Words:
         token = self.take()
         if token is None:
             return ""
-        return identifier(self._statement[token.start : token.end], self._context)
+        return identifier(self._text.raw[token.start : token.end], self._text.context)
 
     def text_of(self, start: int, end: int) -> str:
         """Return a part of the statement by its bytes."""
-        return self._statement[start:end].decode("utf-8", "surrogateescape")
+        return self._text.raw[start:end].decode("utf-8", "surrogateescape")
 
     def find(
         self, first: bytes, second: bytes, *, before: AbstractSet[bytes] = frozenset()
@@ -125,7 +129,7 @@ def identifier(name: bytes, context: SessionContext) -> str:
 
     It is in the session's character_set_client. What is no text in that keeps its bytes.
     """
-    raw = unquoted(name)
+    raw = unquoted(name, context)
     try:
         return decoded(raw, context)
     except (MtsdError, UnicodeDecodeError):
@@ -134,18 +138,21 @@ def identifier(name: bytes, context: SessionContext) -> str:
 
 def decoded(raw: bytes, context: SessionContext) -> str:
     """Return text of a statement; raises MtsdError, UnicodeDecodeError if it is none."""
-    if raw.isascii():
-        return raw.decode()
     client = context.character_set_client
+    if is_ascii(raw, client):
+        return raw.decode()
     if client is None or character_set(client).startswith("utf8"):
         return raw.decode()
     return text_decoder(client)(raw)
 
 
-def unquoted(name: bytes) -> bytes:
+def unquoted(name: bytes, context: SessionContext) -> bytes:
     """Return an identifier without its quotes, if it has any."""
     quote = name[:1]
     if quote not in NAME_QUOTES or len(name) == 1:
+        return name
+    if quote == b"[" and context.character_set_client in SWE7:
+        # A letter.
         return name
     closing = closing_quote(quote)
     return name[1:-1].replace(closing * 2, closing)

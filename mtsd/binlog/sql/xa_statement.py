@@ -10,13 +10,12 @@ from typing import Final
 from mtsd.binlog.sql.tokenizer import (
     SQL_MODE_ANSI_QUOTES,
     SQL_MODE_NO_BACKSLASH_ESCAPES,
-    Token,
-    TokenKind,
     has_wide_characters,
 )
 from mtsd.binlog.sql.words import Words
 from mtsd.model.errors import BinlogError
 from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText, Token, TokenKind
 from mtsd.model.xa_xid import LONGEST_PART, XaXid
 
 _SHOWN: Final = 80
@@ -27,12 +26,13 @@ _KEEP_BACKSLASH: Final = frozenset({b"%", b"_"})
 _LARGEST_FORMAT: Final = (1 << 64) - 1
 
 
-def xid_of(statement: bytes, context: SessionContext) -> XaXid:
+def xid_of(text: StatementText) -> XaXid:
     """Return the xid in an XA START, END, PREPARE, COMMIT or ROLLBACK.
 
-    `context` is the session that it ran in. Raises BinlogError if it contains none.
+    Raises BinlogError if it contains none.
     """
-    words = Words(statement, context)
+    statement, context = text.raw, text.context
+    words = Words(text)
     words.word()
     words.word()
     try:

@@ -211,8 +211,14 @@ def _plain(value: object, name: str) -> object:
             found["value"] = as_text(value_of_variable(value))
         return found
     if isinstance(value, QueryEvent):
-        shown = value._replace(statement=without_secrets(value.statement, value.context))
-        return {field: _plain(each, field) for field, each in shown._asdict().items()}
+        shown = without_secrets(value.statement, value.context)
+        found = {
+            field: _plain(each, field) for field, each in value._asdict().items() if field != "text"
+        }
+        return found | {
+            "context": _plain(value.context, "context"),
+            "statement": _plain(shown, "statement"),
+        }
     if isinstance(value, tuple):
         return [_plain(entry, name) for entry in value]
     return value

@@ -192,7 +192,7 @@ class TouchedTables:
 
     def _add_statement(self, step: Statement) -> None:
         query = step.query
-        found = changed(query.statement, query.context, query.table_map_for_update)
+        found = changed(query.text, query.table_map_for_update)
         default = query.database
         self._tables.update((database or default, table) for database, table in found.tables)
         if found.extent is Extent.DATABASE:

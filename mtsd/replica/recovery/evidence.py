@@ -266,7 +266,7 @@ def is_statement_of(event: bytes, thread: int) -> bool:
     query = parse_query(event)
     if query.thread_id != thread or IN_DOUBT_TABLE in query.statement:
         return False
-    return classify(query.statement, query.context) not in _BRACKETS
+    return classify(query.text) not in _BRACKETS
 
 
 _BRACKETS = frozenset({StatementKind.BEGIN, StatementKind.COMMIT, StatementKind.ROLLBACK})

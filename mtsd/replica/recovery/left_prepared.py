@@ -11,7 +11,7 @@ from mtsd.binlog.sql.xa_statement import xid_of
 from mtsd.model.error_numbers import ER
 from mtsd.model.errors import ServerError
 from mtsd.model.group import GroupKind
-from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText
 from mtsd.model.xa_xid import XaXid
 from mtsd.wire.connection import Connection
 
@@ -71,7 +71,7 @@ def is_of_xa(doubt: InDoubt) -> bool:
 
 def xid_in_doubt(doubt: InDoubt) -> XaXid:
     """Return the xid of an in-doubt group that prepares or completes a transaction."""
-    return xid_of(doubt.statement, SessionContext())
+    return xid_of(StatementText(doubt.statement))
 
 
 async def _listed(connection: Connection) -> frozenset[XaXid] | None:

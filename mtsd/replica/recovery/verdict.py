@@ -27,11 +27,11 @@ from mtsd.apply.position.position_tables import InDoubt
 from mtsd.apply.position.split_table import SPLIT
 from mtsd.binlog.sql.repeatable import errors_of_a_second_time
 from mtsd.binlog.sql.statement_secrets import LONGEST_EXCERPT
-from mtsd.binlog.sql.tokenizer import ANY_CONTEXT, TokenKind
 from mtsd.binlog.sql.words import Words
 from mtsd.model.group import GroupKind
 from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.model.server import Flavour, Version
+from mtsd.model.statement_text import StatementText, TokenKind
 from mtsd.replica.core.report import HALF_APPLIED
 
 _SAY = (
@@ -114,7 +114,10 @@ def judge(doubt: InDoubt, *, executed: bool, logs: Collection[str] | None) -> Ve
     if doubt.evidence:
         if executed:
             return Verdict.APPLIED
-        told = not doubt.target_file or errors_of_a_second_time(doubt.statement) is not None
+        told = (
+            not doubt.target_file
+            or errors_of_a_second_time(StatementText(doubt.statement)) is not None
+        )
         return Verdict.NOT_APPLIED if told else Verdict.NOT_COMMITTED
     if doubt.kind in _OF_XA:
         return _OF_XA[doubt.kind]
@@ -122,7 +125,7 @@ def judge(doubt: InDoubt, *, executed: bool, logs: Collection[str] | None) -> Ve
         if logs is not None and doubt.target_file not in logs:
             return _refused(LOG_PURGED, doubt)
         return Verdict.LOGGED
-    if errors_of_a_second_time(doubt.statement) is not None:
+    if errors_of_a_second_time(StatementText(doubt.statement)) is not None:
         return Verdict.SHOWS_ITSELF
     return _refused(NO_EVIDENCE, doubt)
 
@@ -149,7 +152,10 @@ def judge_logged(
     if flavour is not Flavour.MARIADB:
         if found.own:
             return Verdict.APPLIED
-        told = not found.restarted or errors_of_a_second_time(doubt.statement) is not None
+        told = (
+            not found.restarted
+            or errors_of_a_second_time(StatementText(doubt.statement)) is not None
+        )
         return Verdict.NOT_APPLIED if told else Verdict.NOT_COMMITTED
     if found.own:
         undone = any(_undoes(each, doubt) for each in found.recovered)
@@ -158,7 +164,7 @@ def judge_logged(
         return Verdict.APPLIED
     if not found.restarted:
         return Verdict.NOT_APPLIED
-    if errors_of_a_second_time(doubt.statement) is not None:
+    if errors_of_a_second_time(StatementText(doubt.statement)) is not None:
         return Verdict.SHOWS_ITSELF
     if not version or version < _LOGS_DEFINITIONS_SINCE or _changes_partitions(doubt.statement):
         return after_a_crash(doubt)
@@ -182,7 +188,7 @@ def drops_all(statement: bytes, logged: Sequence[bytes]) -> bool:
 
 def _dropped(statement: bytes) -> tuple[bytes, int]:
     """Return what a DROP drops, in a word, and how many of them; b"" for other statements."""
-    words = Words(statement, ANY_CONTEXT)
+    words = Words(StatementText(statement))
     if words.word() != b"DROP":
         return b"", 0
     words.take_words(b"TEMPORARY")
@@ -211,7 +217,7 @@ def _undoes(recovered: bytes, doubt: InDoubt) -> bool:
 
 def _table_after(statement: bytes, verb: bytes) -> tuple[str, str] | None:
     """Return the database and the name, in lower case, of the first table; None for other verbs."""
-    words = Words(statement, ANY_CONTEXT)
+    words = Words(StatementText(statement))
     if words.word() != verb:
         return None
     words.take_words(b"OR", b"REPLACE")
@@ -227,7 +233,7 @@ def _changes_partitions(statement: bytes) -> bool:
 
     `PARTITION BY` makes another table, like other changes.
     """
-    words = Words(statement, ANY_CONTEXT)
+    words = Words(StatementText(statement))
     while words.passes({b"PARTITION"}):
         if not words.at_word(b"BY"):
             return True

@@ -28,6 +28,7 @@ from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.outcome.command import command
 from mtsd.model.outcome.failed_group import FailedGroup
+from mtsd.model.statement_text import StatementText
 from mtsd.model.step import Statement
 from mtsd.replica.recovery.left_prepared import OF_ROWS
 from mtsd.schedule.done.worker_row import WorkerRow
@@ -98,7 +99,9 @@ async def apply_definition(
     except ServerError as error:
         if error.leaves_changes or (gtid and await applier.has_executed(gtid)):
             await keep_in_doubt(applier, doubt, error)
-        if not shows_itself or error.number not in (errors_of_a_second_time(doubt.statement) or ()):
+        if not shows_itself or error.number not in (
+            errors_of_a_second_time(StatementText(doubt.statement)) or ()
+        ):
             await applier.forget(group.number)
             raise
     except RemainsError as error:

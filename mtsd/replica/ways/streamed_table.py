@@ -135,7 +135,7 @@ def _second_time(group: Group) -> frozenset[int]:
     if not isinstance(definition, Statement):
         raise TypeError(f"group {group.number} without a statement that creates its table")
     query = definition.query
-    return errors_of_a_second_time(query.statement, query.context) or frozenset()
+    return errors_of_a_second_time(query.text) or frozenset()
 
 
 def _known_of(opened: GroupOpened, definition: Statement) -> Group:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import structlog
 
-from mtsd.binlog.sql.tokenizer import TokenKind, tokenize
+from mtsd.binlog.sql.tokenizer import tokens_of
+from mtsd.model.statement_text import StatementText, TokenKind
 
 log = structlog.get_logger(__name__)
 
@@ -45,7 +46,7 @@ def kind_in_words(packet: bytes, answered: int = 0) -> str:
     """Return the words that tell the kind of a statement: the one after so many of a packet."""
     words: list[bytes] = []
     left = answered
-    for token in tokenize(packet):
+    for token in tokens_of(StatementText(packet)):
         if left:
             left -= token.text == b";"
         elif token.kind is not TokenKind.WORD:

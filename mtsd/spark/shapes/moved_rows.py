@@ -9,8 +9,8 @@ from typing import Final
 
 from mtsd.binlog.sql.changed_tables import Changed, Extent, changed
 from mtsd.binlog.sql.table_names import Table
-from mtsd.binlog.sql.tokenizer import TokenKind
 from mtsd.binlog.sql.words import Words
+from mtsd.model.statement_text import TokenKind
 from mtsd.model.step import AlterPhase, QueryEvent
 
 _TABLES: Final = frozenset({b"TABLE", b"TABLES"})
@@ -42,7 +42,7 @@ def moved_rows(query: QueryEvent) -> MovedRows | None:
     """Return whose rows a definition ends, brings or moves without row events; None if of none."""
     if query.alter_phase not in {None, AlterPhase.COMMIT}:
         return None
-    words = Words(query.statement, query.context)
+    words = Words(query.text)
     brings = False
     match words.word():
         case b"TRUNCATE":
@@ -59,7 +59,7 @@ def moved_rows(query: QueryEvent) -> MovedRows | None:
             return _altered(words, query)
         case _:
             return None
-    return MovedRows(changed(query.statement, query.context), brings)
+    return MovedRows(changed(query.text), brings)
 
 
 def _altered(words: Words, query: QueryEvent) -> MovedRows | None:
@@ -96,7 +96,7 @@ def _altered(words: Words, query: QueryEvent) -> MovedRows | None:
                 more += _converted(words)
     if not moves:
         return None
-    found = changed(query.statement, query.context)
+    found = changed(query.text)
     if found.extent is not Extent.TABLES:
         return MovedRows(_UNKNOWN)
     return MovedRows(Changed(Extent.TABLES, (*found.tables, *more)), brings)

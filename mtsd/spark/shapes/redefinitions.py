@@ -85,7 +85,7 @@ class Redefinitions:
     def _as_found(self, query: QueryEvent, part: GroupPart, file: str) -> "_Found":
         text = " ".join(shown(query, 200).split())
         database, table = self._table
-        is_drop = Words(query.statement, query.context).word() == b"DROP"
+        is_drop = Words(query.text).word() == b"DROP"
         return _Found(
             f"`{database}`.`{table}` may have other columns from {file}:{part.begin} on, and the"
             " binary log does not name them (binlog_row_metadata is not FULL): read what is before"
@@ -126,7 +126,7 @@ def _is_the_same(created: ColumnDefinition, told: ColumnDefinition) -> bool:
 
 def new_table(query: QueryEvent, database: str, table: str) -> TableDefinition | None:
     """Return the table of a CREATE TABLE, if it is this one and there was certainly none before."""
-    words = Words(query.statement, query.context)
+    words = Words(query.text)
     if words.word() != b"CREATE" or words.word() != b"TABLE" or words.at_word(b"IF"):
         return None
     catalog = Catalog(folded=True)
@@ -140,14 +140,14 @@ def redefines(query: QueryEvent, database: str, table: str) -> bool:
     Names that differ only in case count as the same: some servers log them so. A statement that is
     not understood counts, too.
     """
-    words = Words(query.statement, query.context)
+    words = Words(query.text)
     first = words.word()
     if first == b"CREATE" and not words.at_word(b"OR"):
         # There was no such table before.
         return False
     wanted = (database.lower(), table.lower())
     if first == b"RENAME":
-        found = changed(query.statement, query.context)
+        found = changed(query.text)
         return found.extent is Extent.UNKNOWN or wanted in {
             ((of or query.database).lower(), name.lower()) for of, name in found.tables
         }
@@ -160,7 +160,7 @@ def redefines(query: QueryEvent, database: str, table: str) -> bool:
 
 def creates(query: QueryEvent, database: str, table: str) -> bool:
     """Tell whether a definition makes a new table of this name, which is compared as above."""
-    words = Words(query.statement, query.context)
+    words = Words(query.text)
     if words.word() != b"CREATE":
         return False
     words.take_words(b"OR", b"REPLACE")

@@ -5,11 +5,12 @@ from typing import Final
 
 from mtsd.binlog.events.table_map import TableMap
 from mtsd.binlog.sql.statement_secrets import shown
-from mtsd.binlog.sql.tokenizer import TokenKind, tokenize
+from mtsd.binlog.sql.tokenizer import tokens_of
 from mtsd.binlog.values.table_metadata import OptionalMetadata, parse_optional_metadata
 from mtsd.catalog.catalog import Catalog
 from mtsd.catalog.definition import TableDefinition
 from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText, TokenKind
 from mtsd.model.step import QueryEvent
 from mtsd.spark.options.options import OptionError
 
@@ -57,7 +58,7 @@ class ToldTables:
 
 def _statements(ddl: bytes) -> Iterator[bytes]:
     start = 0
-    for token in tokenize(ddl):
+    for token in tokens_of(StatementText(ddl)):
         if token.kind is TokenKind.SYMBOL and token.text == b";":
             if ddl[start : token.start].strip():
                 yield ddl[start : token.start].strip()
@@ -71,10 +72,9 @@ def _query(statement: bytes, database: str) -> QueryEvent:
         thread_id=0,
         exec_time=0,
         error_code=0,
-        context=SessionContext(character_set_client=_UTF8MB4),
+        text=StatementText(statement, SessionContext(character_set_client=_UTF8MB4)),
         microseconds=None,
         database=database,
-        statement=statement,
         updated_databases=None,
         over_max=False,
         invoker=None,

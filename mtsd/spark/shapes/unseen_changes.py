@@ -7,12 +7,11 @@ from mtsd.binlog.events.table_map import TableMap
 from mtsd.binlog.files.range_reader import GroupPart
 from mtsd.binlog.sql.changed_tables import Changed, Extent, changed
 from mtsd.binlog.sql.statement_secrets import shown
-from mtsd.binlog.sql.tokenizer import ANY_CONTEXT
 from mtsd.binlog.sql.words import Words
 from mtsd.model.errors import NotSupportedError
 from mtsd.model.group import GroupKind
 from mtsd.model.position import Position
-from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText
 from mtsd.model.step import QueryEvent, Statement, StatementKind
 from mtsd.spark.logs.whole_read import WholeRead
 from mtsd.spark.shapes.moved_rows import moved_rows
@@ -94,9 +93,7 @@ class UnseenChanges:
             changes = (
                 step.kind is StatementKind.DML
                 or (step.kind is StatementKind.OTHER and inside)
-                or (
-                    step.kind is StatementKind.DDL and fills_a_table(query.statement, query.context)
-                )
+                or (step.kind is StatementKind.DDL and fills_a_table(query.text))
             )
             if changes and self._is_concerned(query):
                 return (
@@ -117,7 +114,7 @@ class UnseenChanges:
         names = query.updated_databases
         if names and not query.over_max and names != ("",):
             return any(self._wants(name, None) for name in names)
-        found = changed(query.statement, query.context)
+        found = changed(query.text)
         databases = {database or query.database for database, _ in found.tables}
         if found.extent not in {Extent.TABLES, Extent.SOME} or "" in databases:
             return True
@@ -166,9 +163,9 @@ def _text(query: QueryEvent) -> str:
     return " ".join(shown(query, 100).split())
 
 
-def fills_a_table(statement: bytes, context: SessionContext = ANY_CONTEXT) -> bool:
+def fills_a_table(text: StatementText) -> bool:
     """Tell whether a definition that is not about a temporary table creates one with rows."""
-    tokens = Words(statement, context)
+    tokens = Words(text)
     if tokens.word() != b"CREATE":
         return False
     tokens.take_words(b"OR", b"REPLACE")

@@ -10,6 +10,7 @@ from mtsd.binlog.sql.invoker import with_invoker
 from mtsd.binlog.sql.one_statement import surely_one
 from mtsd.model.errors import NotSupportedError, ServerError
 from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText
 from mtsd.wire.connection import Connection
 from tests.apply.sessions import endpoint
 from tests.servers.mariadb import provide_mariadb
@@ -152,7 +153,8 @@ async def test_an_account_in_each_character_set(server: Server) -> None:
             for user in ("中", "ソ", "表", "俓", "功", "乗", "가", "é`", "x y"):
                 try:
                     text = with_invoker(
-                        b"ALTER EVENT d.e COMMENT 'x'", (user.encode(), b"%.`local"), context
+                        StatementText(b"ALTER EVENT d.e COMMENT 'x'", context),
+                        (user.encode(), b"%.`local"),
                     )
                 except NotSupportedError:
                     continue

@@ -27,7 +27,7 @@ def context(target: ServerVersion, **said: object) -> SessionContext:
 
 
 def with_context(**said: object) -> QueryEvent:
-    return STATEMENT._replace(context=replace(STATEMENT.context, **said))  # type: ignore[arg-type] # fields by name
+    return STATEMENT.in_session(replace(STATEMENT.context, **said))  # type: ignore[arg-type] # fields by name
 
 
 def test_within_a_family_nothing_changes() -> None:

@@ -368,7 +368,7 @@ def test_a_mariadb_is_asked_for_its_own_variables() -> None:
     collations = found.context.__class__(
         character_set_client=2304, collation_connection=45, character_set_collations=((45, 2304),)
     )
-    state = statement_state(found._replace(context=collations), MARIADB, own)
+    state = statement_state(found.in_session(collations), MARIADB, own)
     assert state[b"character_set_client"] == literals.text("utf8mb4")
     assert state[b"collation_connection"] == b"45"
     assert state[b"tx_isolation"] == literals.text("REPEATABLE-READ")

@@ -19,6 +19,7 @@ from mtsd.binlog.values.table_metadata import parse_optional_metadata
 from mtsd.model.errors import BinlogError
 from mtsd.model.group import Group, GroupClosed, StreamItem
 from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText
 from mtsd.wire.framing import PacketFramer
 from tests.binlog.building import event
 from tests.binlog.events.test_payload import field, payload
@@ -203,13 +204,13 @@ def test_a_large_definition_takes_little_memory_and_time(
 
 
 def _uses(context: SessionContext) -> Iterator[Callable[[bytes], object]]:
-    yield lambda text: classify(text, context)
-    yield lambda text: classify(b"XA COMMIT " + text, context)
-    yield lambda text: qualifiers(b"CREATE PROCEDURE p() SELECT " + text, context)
+    yield lambda text: classify(StatementText(text, context))
+    yield lambda text: classify(StatementText(b"XA COMMIT " + text, context))
+    yield lambda text: qualifiers(StatementText(b"CREATE PROCEDURE p() SELECT " + text, context))
 
     def event_of(text: bytes) -> object:
         try:
-            return disable_on_replica(b"CREATE EVENT e COMMENT " + text, context)
+            return disable_on_replica(StatementText(b"CREATE EVENT e COMMENT " + text, context))
         except BinlogError:
             return None
 

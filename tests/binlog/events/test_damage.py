@@ -13,6 +13,7 @@ from mtsd.binlog.events.table_map import TableMap
 from mtsd.binlog.sql.statement import classify, disable_on_replica
 from mtsd.binlog.values.table_metadata import parse_optional_metadata
 from mtsd.model.errors import BinlogError
+from mtsd.model.statement_text import StatementText
 from mtsd.model.step import QueryEvent
 from tests.binlog.recording import Recording
 
@@ -23,7 +24,7 @@ def read(event: bytes) -> None:
         if isinstance(found, TableMap):
             parse_optional_metadata(found)
         elif isinstance(found, QueryEvent):
-            classify(found.statement)
+            classify(found.text)
         if event[4] == EventType.TRANSACTION_PAYLOAD_EVENT:
             for inner in payload_events(event):
                 decode(inner)
@@ -78,7 +79,7 @@ def test_random_bytes_of_every_type(body: bytes, kind: EventType) -> None:
 @settings(max_examples=500, deadline=None)
 def test_any_statement(words: list[bytes], spaced: bool) -> None:
     statement = (b" " if spaced else b"").join(words)
-    classify(statement)
+    classify(StatementText(statement))
     for event in (statement, b"CREATE EVENT e " + statement):
         with contextlib.suppress(BinlogError):
-            disable_on_replica(event)
+            disable_on_replica(StatementText(event))

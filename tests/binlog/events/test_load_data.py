@@ -16,6 +16,7 @@ from mtsd.binlog.groups.load_data_files import ENTRY_COST, TOO_LARGE, UNKNOWN, L
 from mtsd.model.errors import BinlogError
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText
 from mtsd.model.step import Duplicates, FromFile, LoadFile, Statement
 from tests.binlog.building import event, query
 from tests.binlog.groups.test_grouper import single
@@ -91,7 +92,7 @@ def test_separators_where_a_backslash_is_none(separators: bytes, table: bytes) -
     for mode, expected in ((0, separators), (0x100000, FORMATS[separators])):
         statement = b"LOAD DATA INFILE 'x' INTO TABLE %b %b%b" % (table, separators, after)
         found = sent_by_client(
-            query._replace(statement=statement, context=SessionContext(sql_mode=mode)),
+            query._replace(text=StatementText(statement, SessionContext(sql_mode=mode))),
             FromFile(3, 9, 25, Duplicates.ERROR),
             Duplicates.ERROR,
         )

@@ -12,6 +12,7 @@ from mtsd.binlog.events.query import (
 )
 from mtsd.model.errors import BinlogError
 from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText
 from mtsd.model.step import QueryEvent
 from tests.binlog.building import event, query
 from tests.binlog.recording import Recording
@@ -132,10 +133,12 @@ def test_a_query_by_hand() -> None:
         thread_id=7,
         exec_time=0,
         error_code=0,
-        context=SessionContext(auto_is_null=True, foreign_key_checks=False, unique_checks=True),
+        text=StatementText(
+            b"DO 1",
+            SessionContext(auto_is_null=True, foreign_key_checks=False, unique_checks=True),
+        ),
         microseconds=123456,
         database="db",
-        statement=b"DO 1",
         updated_databases=("a", "b"),
         over_max=False,
         invoker=None,

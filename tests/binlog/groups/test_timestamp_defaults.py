@@ -3,10 +3,10 @@
 import pytest
 
 from mtsd.binlog.groups.timestamp_defaults import TimestampDefaults, under
-from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText
 from mtsd.model.step import QueryEvent
 
-PLAIN = QueryEvent(1, 0, 0, SessionContext(), None, "d", b"INSERT", ("d",), False, None, None, 0)
+PLAIN = QueryEvent(1, 0, 0, StatementText(b"INSERT"), None, "d", ("d",), False, None, None, 0)
 
 
 def value(defaults: TimestampDefaults, thread: int) -> bool | None:

@@ -8,6 +8,7 @@ from mtsd.binlog.sql.default_database import (
 )
 from mtsd.binlog.sql.tokenizer import SQL_MODE_ANSI_QUOTES
 from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText
 
 NOTHING = SessionContext()
 ANSI = SessionContext(sql_mode=SQL_MODE_ANSI_QUOTES)
@@ -35,12 +36,14 @@ ANSI = SessionContext(sql_mode=SQL_MODE_ANSI_QUOTES)
 def test_it_is_null(statement: bytes, expected: bytes | None) -> None:
     if b"/*!" in statement:
         expected = statement.replace(b"DATABASE()", b"NULL")
-    assert without_default_database(statement, NOTHING) == (expected or statement)
+    assert without_default_database(StatementText(statement, NOTHING)) == (expected or statement)
 
 
 def test_the_sql_mode_says_what_a_name_is() -> None:
     named = b'INSERT INTO a.t ("DATABASE()") VALUES (DATABASE())'
-    assert without_default_database(named, ANSI) == named.replace(b"(DATABASE())", b"(NULL)")
+    assert without_default_database(StatementText(named, ANSI)) == named.replace(
+        b"(DATABASE())", b"(NULL)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -57,4 +60,4 @@ def test_the_sql_mode_says_what_a_name_is() -> None:
     ],
 )
 def test_a_table_that_it_would_give_a_type(statement: bytes, *, creates: bool) -> None:
-    assert creates_from_default_database(statement, NOTHING) is creates
+    assert creates_from_default_database(StatementText(statement, NOTHING)) is creates

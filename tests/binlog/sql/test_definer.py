@@ -3,7 +3,7 @@
 import pytest
 
 from mtsd.binlog.sql.definer import with_current_definer
-from mtsd.binlog.sql.tokenizer import ANY_CONTEXT
+from mtsd.model.statement_text import StatementText
 
 CLAUSES = (
     "DEFINER=`root`@`localhost`",
@@ -40,9 +40,9 @@ STATEMENTS = (
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_only_the_account_is_replaced(statement: str) -> None:
     without = statement.replace("{} ", "").encode()
-    assert with_current_definer(without, ANY_CONTEXT) == without
+    assert with_current_definer(StatementText(without)) == without
     for clause in CLAUSES:
-        changed = with_current_definer(statement.format(clause).encode(), ANY_CONTEXT).decode()
+        changed = with_current_definer(StatementText(statement.format(clause).encode())).decode()
         before = "/* who */ " if clause.startswith("/*") else ""
         assert changed == statement.format(f"{before}DEFINER=CURRENT_USER"), clause
 
@@ -51,7 +51,7 @@ def test_inside_of_a_comment_that_is_executed() -> None:
     for begins in (b"/*!50017", b"/*!"):
         statement = b"ALTER %b DEFINER=`root`@`localhost`*/ EVENT e ENABLE" % begins
         changed = statement.replace(b"`root`@`localhost`", b"CURRENT_USER")
-        assert with_current_definer(statement, ANY_CONTEXT) == changed
+        assert with_current_definer(StatementText(statement)) == changed
 
 
 @pytest.mark.parametrize(
@@ -68,4 +68,4 @@ def test_inside_of_a_comment_that_is_executed() -> None:
     ],
 )
 def test_other_statements_stay_as_they_are(statement: str) -> None:
-    assert with_current_definer(statement.encode(), ANY_CONTEXT) == statement.encode()
+    assert with_current_definer(StatementText(statement.encode())) == statement.encode()

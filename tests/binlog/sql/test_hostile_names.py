@@ -15,7 +15,7 @@ from mtsd.binlog.sql.qualifiers import MOST, qualifiers
 from mtsd.cli import binlog
 from mtsd.model.errors import BinlogError
 from mtsd.model.group import Group
-from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText
 from tests.binlog.building import event, query
 from tests.binlog.recording import Recording
 from tests.binlog.transactions import begin, gtid, in_stream, rows, table_map, xid
@@ -74,13 +74,13 @@ def test_what_can_be_no_name_is_refused(raw: bytes) -> None:
 )
 def test_a_name_in_a_statement(name: bytes) -> None:
     quoted = b"`" + name.replace(b"`", b"``") + b"`"
-    found = qualifiers(b"CREATE VIEW v AS SELECT * FROM " + quoted + b".t", SessionContext())
+    found = qualifiers(StatementText(b"CREATE VIEW v AS SELECT * FROM " + quoted + b".t"))
     assert {one.encode("utf-8", "surrogateescape") for one in found} == {name}
 
 
 def test_only_so_many_names_are_looked_for() -> None:
     names = b",".join(b"n%d.t" % number for number in range(MOST * 3))
-    assert len(qualifiers(b"CREATE VIEW v AS SELECT * FROM " + names, SessionContext())) == MOST
+    assert len(qualifiers(StatementText(b"CREATE VIEW v AS SELECT * FROM " + names))) == MOST
     (group,) = grouped_events(query(b"CREATE VIEW v AS SELECT * FROM " + names))
     assert isinstance(group, Group)
     assert group.alone

@@ -5,6 +5,7 @@ import pytest
 from mtsd.binlog.sql.invoker import with_invoker
 from mtsd.model.errors import NotSupportedError
 from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText
 
 CONTEXT = SessionContext()
 INVOKER = b"o`neil", b"%.local"
@@ -44,12 +45,12 @@ INVOKER = b"o`neil", b"%.local"
 )
 def test_who_ran_it_is_named(statement: str, named: str | None) -> None:
     wanted = (named or statement).replace("WHO", "`o``neil`@`%.local`")
-    assert with_invoker(statement.encode(), INVOKER, CONTEXT) == wanted.encode()
+    assert with_invoker(StatementText(statement.encode(), CONTEXT), INVOKER) == wanted.encode()
     if named is None or "CURRENT_USER" not in statement.upper():
-        assert with_invoker(statement.encode(), None, CONTEXT) == statement.encode()
+        assert with_invoker(StatementText(statement.encode(), CONTEXT), None) == statement.encode()
         return
     with pytest.raises(NotSupportedError, match="does not say who"):
-        with_invoker(statement.encode(), None, CONTEXT)
+        with_invoker(StatementText(statement.encode(), CONTEXT), None)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +67,7 @@ def test_who_ran_it_is_named(statement: str, named: str | None) -> None:
     ],
 )
 def test_the_role_of_a_session_is_named(statement: str, named: str) -> None:
-    assert with_invoker(statement.encode(), (b"r`1", b""), CONTEXT) == named.encode()
+    assert with_invoker(StatementText(statement.encode(), CONTEXT), (b"r`1", b"")) == named.encode()
     # To MySQL it is a name.
-    assert with_invoker(statement.encode(), INVOKER, CONTEXT) == statement.encode()
-    assert with_invoker(statement.encode(), None, CONTEXT) == statement.encode()
+    assert with_invoker(StatementText(statement.encode(), CONTEXT), INVOKER) == statement.encode()
+    assert with_invoker(StatementText(statement.encode(), CONTEXT), None) == statement.encode()

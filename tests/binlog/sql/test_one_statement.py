@@ -6,6 +6,7 @@ from mtsd.binlog.sql.long_text import LONGEST_READ
 from mtsd.binlog.sql.one_statement import surely_one, why_not_one
 from mtsd.model.group import Group
 from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText
 from tests.binlog.building import query
 from tests.binlog.transactions import begin, grouped, xid
 
@@ -95,7 +96,7 @@ def test_what_depends_on_the_session() -> None:
     ],
 )
 def test_why_a_text_is_none(text: str, reason: str) -> None:
-    found = why_not_one(text.encode(), ESCAPES)
+    found = why_not_one(StatementText(text.encode(), ESCAPES))
     assert reason in found if reason else not found
 
 

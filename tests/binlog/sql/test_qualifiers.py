@@ -3,8 +3,8 @@
 import pytest
 
 from mtsd.binlog.sql.qualifiers import defines_by_query
-from mtsd.binlog.sql.tokenizer import ANY_CONTEXT
 from mtsd.model.group import Group
+from mtsd.model.statement_text import StatementText
 from tests.binlog.building import query
 from tests.binlog.transactions import grouped
 
@@ -41,7 +41,7 @@ from tests.binlog.transactions import grouped
 def test_what_reads_other_databases_through_views_and_functions(
     statement: str, expected: bool
 ) -> None:
-    assert defines_by_query(statement.encode(), ANY_CONTEXT) == expected
+    assert defines_by_query(StatementText(statement.encode())) == expected
 
 
 @pytest.mark.parametrize("statement", ["CREATE TABLE t SELECT f()", "CREATE TABLE t (i INT)"])

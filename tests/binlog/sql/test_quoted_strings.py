@@ -11,10 +11,10 @@ from mtsd.binlog.sql.tokenizer import (
     SQL_MODE_ANSI_QUOTES,
     SQL_MODE_MSSQL,
     SQL_MODE_NO_BACKSLASH_ESCAPES,
-    TokenKind,
-    tokenize,
+    tokens_of,
 )
 from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText, TokenKind
 
 PLAIN = SessionContext(sql_mode=SQL_MODE_NO_BACKSLASH_ESCAPES)
 ESCAPING = SessionContext()
@@ -94,7 +94,7 @@ def test_they_end_where_the_server_ends_them(parts: list[bytes], context: Sessio
     statement = b"".join(parts)
     found = [
         (token.start, token.end, token.kind is TokenKind.QUOTED)
-        for token in tokenize(statement, context)
+        for token in tokens_of(StatementText(statement, context))
         if token.kind in {TokenKind.QUOTED, TokenKind.UNCLOSED}
     ]
     assert found == list(strings(statement, context))
@@ -108,5 +108,5 @@ def test_a_long_one_without_an_end_costs_its_length(inside: bytes, context: Sess
     for opening in (b"'", b"/*"):
         began = time.process_time()
         for size in (1 << 12, 1 << 17):
-            list(tokenize(opening + inside * size, context))
+            list(tokens_of(StatementText(opening + inside * size, context)))
         assert time.process_time() - began < 5

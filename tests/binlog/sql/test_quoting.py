@@ -7,10 +7,11 @@ from mtsd.binlog.events.query import parse_mysql_query
 from mtsd.binlog.sql.drop_if_there import in_its_database
 from mtsd.binlog.sql.invoker import with_invoker
 from mtsd.binlog.sql.quoting import account, quoted, tokens_between
-from mtsd.binlog.sql.tokenizer import TokenKind, tokenize
+from mtsd.binlog.sql.tokenizer import tokens_of
 from mtsd.binlog.sql.words import identifier
 from mtsd.model.errors import NotSupportedError
 from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText, TokenKind
 from tests.binlog.building import query
 
 WIDE = ("big5", "cp932", "eucjpms", "euckr", "gb18030", "gb2312", "gbk", "sjis", "ujis")
@@ -38,7 +39,7 @@ def test_a_name_is_one_token_that_means_it(name: str) -> None:
             if text is None:
                 continue
             written += 1
-            (token,) = tokenize(text, context)
+            (token,) = tokens_of(StatementText(text, context))
             assert (token.kind, token.end) == (TokenKind.QUOTED, len(text))
             assert identifier(text, context) == intended
     assert written >= 94
@@ -55,7 +56,7 @@ def test_names_that_end_in_each_first_byte(name: str) -> None:
                 found = account(raw, INJECTED.encode(), collation)
             except NotSupportedError:
                 continue
-            user, at, host = tokenize(found, context)
+            user, at, host = tokens_of(StatementText(found, context))
             kinds = (user.kind, at.kind, host.kind)
             assert kinds == (TokenKind.QUOTED, TokenKind.SYMBOL, TokenKind.QUOTED)
             assert text_decoder(collation)(found[1 : user.end - 1]) == raw.decode()
@@ -64,23 +65,25 @@ def test_names_that_end_in_each_first_byte(name: str) -> None:
 
 def test_an_account_in_the_character_set_of_its_statement() -> None:
     gbk = SessionContext(character_set_client=28)
-    found = with_invoker(b"ALTER EVENT e COMMENT 'x'", ("中".encode(), INJECTED.encode()), gbk)
+    found = with_invoker(
+        StatementText(b"ALTER EVENT e COMMENT 'x'", gbk), ("中".encode(), INJECTED.encode())
+    )
     assert found == b"ALTER DEFINER = `%b`@`%b` EVENT e COMMENT 'x'" % (
         "中".encode("gbk"),
         INJECTED.encode(),
     )
     latin1 = SessionContext(character_set_client=8)
     with pytest.raises(NotSupportedError, match="in the character set latin1, in which the name"):
-        with_invoker(b"DROP USER CURRENT_USER", ("中".encode(), b"h"), latin1)
+        with_invoker(StatementText(b"DROP USER CURRENT_USER", latin1), ("中".encode(), b"h"))
     with pytest.raises(NotSupportedError, match="not UTF-8"):
-        with_invoker(b"DROP USER CURRENT_USER", (b"\xe4", b"h"), latin1)
+        with_invoker(StatementText(b"DROP USER CURRENT_USER", latin1), (b"\xe4", b"h"))
 
 
 def test_a_statement_that_would_take_in_the_quote_of_a_name() -> None:
     """It ends in a first byte where the account begins."""
     gbk = SessionContext(character_set_client=28)
     for text in (b"GRANT a ON b TO \xad\xad\xadCURRENT_USER", b"DROP USER x\x81CURRENT_USER"):
-        assert with_invoker(text, (b"u", b"h"), gbk) == text
+        assert with_invoker(StatementText(text, gbk), (b"u", b"h")) == text
 
 
 @pytest.mark.parametrize("name", ["a\0b", "\udcff", "é" * 2, "`é"])
@@ -104,15 +107,15 @@ def test_a_database_that_has_a_name_in_the_statements_set() -> None:
     parsed = parse_mysql_query(query(b"DROP TEMPORARY TABLE t", database="中".encode()))
     for client, expected in ((28, b"`\xd6\xd0`.t"), (8, b"t"), (45, "`中`.t".encode())):
         context = SessionContext(character_set_client=client)
-        text = in_its_database(parsed._replace(context=context))
+        text = in_its_database(parsed.in_session(context))
         assert text == b"DROP TEMPORARY TABLE " + expected
 
 
 def test_tokens_of_a_part() -> None:
     context = SessionContext()
     text = b"LOAD DATA INFILE 'x y' INTO TABLE t"
-    found = tokens_between(text, 9, 27, context)
+    found = tokens_between(StatementText(text, context), 9, 27)
     assert found is not None
     assert [token.text for token in found] == [b"INFILE", b"'x y'", b"INTO"]
-    assert tokens_between(text, 19, 27, context) is None
-    assert tokens_between(text, 9, 25, context) is None
+    assert tokens_between(StatementText(text, context), 19, 27) is None
+    assert tokens_between(StatementText(text, context), 9, 25) is None

@@ -3,6 +3,7 @@
 import pytest
 
 from mtsd.binlog.sql.repeatable import errors_of_a_second_time
+from mtsd.model.statement_text import StatementText
 from tests.servers.mariadb import provide_mariadb
 from tests.servers.mysqld import Server
 
@@ -72,14 +73,16 @@ def test_a_server_says_so(mariadb: bool) -> None:
             server.sql(statement)
             with pytest.raises(Exception, match=rf"\b{number}\b"):
                 server.sql(statement)
-            assert number in (errors_of_a_second_time(statement.encode()) or ()), statement
+            assert number in (errors_of_a_second_time(StatementText(statement.encode())) or ()), (
+                statement
+            )
 
 
 @pytest.mark.parametrize("statement", NEVER)
 def test_nothing_is_concluded_of_others(statement: str) -> None:
-    assert errors_of_a_second_time(statement.encode()) is None
+    assert errors_of_a_second_time(StatementText(statement.encode())) is None
 
 
 @pytest.mark.parametrize("statement", AGAIN)
 def test_what_leaves_the_same_a_second_time(statement: str) -> None:
-    assert errors_of_a_second_time(statement.encode()) is not None
+    assert errors_of_a_second_time(StatementText(statement.encode())) is not None

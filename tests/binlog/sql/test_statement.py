@@ -8,14 +8,10 @@ from mtsd.binlog.sql.statement import (
     disable_on_replica,
     without_start_transaction,
 )
-from mtsd.binlog.sql.tokenizer import (
-    SQL_MODE_NO_BACKSLASH_ESCAPES,
-    TokenKind,
-    as_executed,
-    tokenize,
-)
+from mtsd.binlog.sql.tokenizer import SQL_MODE_NO_BACKSLASH_ESCAPES, as_executed, tokens_of
 from mtsd.model.errors import BinlogError
 from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText, TokenKind
 from mtsd.model.step import QueryEvent, StatementKind
 from tests.binlog.recording import Recording
 
@@ -154,13 +150,11 @@ KINDS = {
     [(kind, statement) for kind, statements in KINDS.items() for statement in statements],
 )
 def test_kinds(kind: StatementKind, statement: str) -> None:
-    assert classify(statement.encode()) is kind
+    assert classify(StatementText(statement.encode())) is kind
 
 
 def test_real_statements(recording: Recording) -> None:
-    kinds = {
-        found.statement[:24]: classify(found.statement) for found in recording.decoded(QueryEvent)
-    }
+    kinds = {found.statement[:24]: classify(found.text) for found in recording.decoded(QueryEvent)}
     assert kinds[b"BEGIN"] is StatementKind.BEGIN
     assert kinds[b"COMMIT"] is StatementKind.COMMIT
     assert kinds[b"SAVEPOINT `there`"] is StatementKind.SAVEPOINT
@@ -180,7 +174,7 @@ def test_real_statements(recording: Recording) -> None:
 def test_a_large_statement_is_not_read_to_its_end() -> None:
     statement = b"INSERT INTO t VALUES ('" + b"x" * 50_000_000 + b"')"
     start = time.process_time()
-    assert classify(statement) is StatementKind.DML
+    assert classify(StatementText(statement)) is StatementKind.DML
     assert time.process_time() - start < 0.05
 
 
@@ -188,20 +182,20 @@ def test_a_large_statement_is_not_read_to_its_end() -> None:
 def test_long_unclosed_quotes_take_linear_time(quote: bytes) -> None:
     statement = b"CREATE TABLE t " + quote + b"\\'*(" * 100_000 + b" START TRANSACTION"
     start = time.process_time()
-    classify(statement)
+    classify(StatementText(statement))
     assert time.process_time() - start < 3
 
 
 def test_strings_end_as_the_sql_mode_says() -> None:
     statement = rb"'a\' b"
-    assert [token.text for token in tokenize(statement, PLAIN)] == [
+    assert [token.text for token in tokens_of(StatementText(statement, PLAIN))] == [
         rb"'a\'",
         b"B",
     ]
-    assert [token.kind for token in tokenize(statement)] == [TokenKind.UNCLOSED]
+    assert [token.kind for token in tokens_of(StatementText(statement))] == [TokenKind.UNCLOSED]
     created = rb"CREATE TABLE t (a INT COMMENT 'a\') START TRANSACTION"
-    assert classify(created, PLAIN) is StatementKind.CREATE_SELECT
-    assert classify(created) is StatementKind.DDL
+    assert classify(StatementText(created, PLAIN)) is StatementKind.CREATE_SELECT
+    assert classify(StatementText(created)) is StatementKind.DDL
 
 
 CREATED = [
@@ -264,7 +258,9 @@ def test_rewritten_events_are_accepted_and_stay_disabled(
             cursor.execute("SET @enable = 1")
             if statement in ALTERED:
                 cursor.execute("CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO SELECT 1")
-            rewritten = disable_on_replica(statement.encode(), clause=clause).decode()
+            rewritten = disable_on_replica(
+                StatementText(statement.encode()), clause=clause
+            ).decode()
             try:
                 cursor.execute(rewritten)
             except pymysql.MySQLError as error:
@@ -277,13 +273,13 @@ def test_rewritten_events_are_accepted_and_stay_disabled(
 
 @pytest.mark.parametrize("statement", CREATED + ALTERED)
 def test_rewriting_twice_changes_nothing_more(statement: str) -> None:
-    once = disable_on_replica(statement.encode())
-    assert disable_on_replica(once) == once
+    once = disable_on_replica(StatementText(statement.encode()))
+    assert disable_on_replica(StatementText(once)) == once
 
 
 def test_the_sql_mode_counts_for_events_too() -> None:
     statement = rb"ALTER EVENT e ON SCHEDULE AT '\' COMMENT ' DO '"
-    assert disable_on_replica(statement, PLAIN) == (
+    assert disable_on_replica(StatementText(statement, PLAIN)) == (
         rb"ALTER EVENT e ON SCHEDULE AT '\' DISABLE ON REPLICA COMMENT ' DO '"
     )
 
@@ -294,10 +290,10 @@ def test_characters_whose_second_byte_is_a_backslash_or_a_quote(recording: Recor
     assert (name[1:], comment[1:]) == (b"`", b"\\")
     created = b"CREATE EVENT `e%s` ON SCHEDULE EVERY 1 DAY COMMENT '%s' DO SELECT 'ENABLE'"
     expected = created.replace(b"COMMENT", b"DISABLE ON REPLICA COMMENT")
-    rewritten = disable_on_replica(created % (name, comment), GBK)
+    rewritten = disable_on_replica(StatementText(created % (name, comment), GBK))
     assert rewritten == expected % (name, comment)
     altered = b"ALTER EVENT `e%s` ON SCHEDULE AT '%s' COMMENT 'DO'" % (name, comment)
-    assert disable_on_replica(altered, GBK) == altered.replace(
+    assert disable_on_replica(StatementText(altered, GBK)) == altered.replace(
         b"COMMENT", b"DISABLE ON REPLICA COMMENT"
     )
     client = recording.server.client()
@@ -313,13 +309,13 @@ def test_characters_whose_second_byte_is_a_backslash_or_a_quote(recording: Recor
 
 def test_an_unclosed_quote_is_refused() -> None:
     with pytest.raises(BinlogError, match="is not closed"):
-        disable_on_replica(b"ALTER EVENT e ON SCHEDULE AT 'x")
+        disable_on_replica(StatementText(b"ALTER EVENT e ON SCHEDULE AT 'x"))
 
 
 @pytest.mark.parametrize("statement", ["DROP EVENT e", "CREATE TABLE event (a INT)", "", "CREATE"])
 def test_other_statements_are_refused(statement: str) -> None:
     with pytest.raises(BinlogError, match="not a statement that creates or alters an event"):
-        disable_on_replica(statement.encode())
+        disable_on_replica(StatementText(statement.encode()))
 
 
 @pytest.mark.parametrize(
@@ -338,13 +334,13 @@ def test_other_statements_are_refused(statement: str) -> None:
     ],
 )
 def test_without_start_transaction(statement: str, plain: str) -> None:
-    assert without_start_transaction(statement.encode()) == plain.encode()
+    assert without_start_transaction(StatementText(statement.encode())) == plain.encode()
 
 
 def test_only_of_a_create_table_of_that_kind() -> None:
     for statement in (b"CREATE TABLE t (a INT)", b"CREATE TABLE t SELECT a start FROM transaction"):
         with pytest.raises(BinlogError, match="not CREATE TABLE"):
-            without_start_transaction(statement)
+            without_start_transaction(StatementText(statement))
 
 
 @pytest.mark.parametrize(
@@ -356,8 +352,8 @@ def test_only_of_a_create_table_of_that_kind() -> None:
     ],
 )
 def test_one_phase_wherever_it_ends(statement: str) -> None:
-    assert classify(statement.encode()) is StatementKind.XA_COMMIT_ONE_PHASE
-    assert classify(b"XA COMMIT 'ONE', 'PHASE', 1;") is StatementKind.XA_COMMIT
+    assert classify(StatementText(statement.encode())) is StatementKind.XA_COMMIT_ONE_PHASE
+    assert classify(StatementText(b"XA COMMIT 'ONE', 'PHASE', 1;")) is StatementKind.XA_COMMIT
 
 
 @pytest.mark.parametrize(
@@ -384,5 +380,5 @@ def test_what_a_source_has_executed(statement: str, by_mysql: str, by_mariadb: s
 
 
 def test_a_control_character_begins_a_comment() -> None:
-    assert classify(b"--\x01 CREATE\n DROP TABLE t") is StatementKind.DDL
-    assert classify(b"--x CREATE\n DROP TABLE t") is StatementKind.OTHER
+    assert classify(StatementText(b"--\x01 CREATE\n DROP TABLE t")) is StatementKind.DDL
+    assert classify(StatementText(b"--x CREATE\n DROP TABLE t")) is StatementKind.OTHER

@@ -5,6 +5,7 @@ import pytest
 from mtsd.binlog.events.query import parse_mariadb_query, parse_mysql_query
 from mtsd.binlog.sql.statement_end import ended
 from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText
 from tests.binlog.building import query
 
 CONTEXT = SessionContext()
@@ -41,17 +42,19 @@ GBK = SessionContext(character_set_client=28)
 )  # fmt: skip
 def test_at_a_semicolon_with_nothing_but_comments_behind(statement: str, kept: str | None) -> None:
     wanted = (statement if kept is None else kept.ljust(len(statement))).encode()
-    assert ended(statement.encode(), CONTEXT) == wanted
+    assert ended(StatementText(statement.encode(), CONTEXT)).raw == wanted
 
 
 def test_strings_are_those_of_the_session() -> None:
     statement = rb"INSERT INTO t VALUES ('\'); -- c')"
-    assert ended(statement, CONTEXT) == statement
+    assert ended(StatementText(statement, CONTEXT)).raw == statement
     without = rb"INSERT INTO t VALUES ('\'); -- c"
-    assert ended(without, NO_BACKSLASHES).rstrip() == rb"INSERT INTO t VALUES ('\')"
+    assert (
+        ended(StatementText(without, NO_BACKSLASHES)).raw.rstrip() == rb"INSERT INTO t VALUES ('\')"
+    )
     half = b"INSERT INTO t VALUES ('\x81\\'); -- c"
-    assert ended(half, GBK).rstrip() == b"INSERT INTO t VALUES ('\x81\\')"
-    assert ended(half, CONTEXT) == half
+    assert ended(StatementText(half, GBK)).raw.rstrip() == b"INSERT INTO t VALUES ('\x81\\')"
+    assert ended(StatementText(half, CONTEXT)).raw == half
 
 
 def test_what_the_source_executed_counts() -> None:

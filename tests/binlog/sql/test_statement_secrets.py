@@ -51,6 +51,7 @@ GBK = SessionContext(character_set_client=28)
          "CREATE PROCEDURE p() EXECUTE IMMEDIATE  ..."),
         ("CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO ALTER USER u IDENTIFIED BY 'secret",
          "CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO ALTER USER u IDENTIFIED ..."),
+        ("CREATE USER u /*M! IDENTIFIED BY 'secret' */", "CREATE USER u /*M! IDENTIFIED ..."),
         ("CREATE PROCEDURE p() SELECT 'my password is secret", "CREATE PROCEDURE p() SELECT  ..."),
     ],
 )  # fmt: skip

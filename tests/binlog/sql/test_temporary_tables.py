@@ -14,7 +14,7 @@ from mtsd.binlog.sql.temporary_tables import (
     names_one,
     what_may_use,
 )
-from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText
 from mtsd.model.step import StatementKind
 from mtsd.model.temporary_tables import NONE_OPEN, NOT_KNOWN, TableName, TemporaryTables
 from tests.binlog.building import query
@@ -25,7 +25,7 @@ OPEN = NONE_OPEN.opened(THREAD, ("d", "a")).opened(THREAD, ("e", "a")).opened(TH
 
 def told(temporary: TemporaryTables, statement: str, *, fold_case: bool = False) -> TemporaryTables:
     read = parse_query(query(statement.encode(), database=b"d"))
-    kind = classify(read.statement, read.context)
+    kind = classify(read.text)
     return after(temporary, THREAD, read, kind, fold_case=fold_case)
 
 
@@ -140,7 +140,7 @@ def test_sessions_that_begin_after_reading_are_known() -> None:
 )
 def test_what_changes_nothing_else(statement: str, only: bool) -> None:
     read = parse_query(query(statement.encode(), database=b"d"))
-    kind = classify(read.statement, read.context)
+    kind = classify(read.text)
     assert changes_only_temporary_tables(OPEN, THREAD, read, kind, fold_case=False) == only
 
 
@@ -160,7 +160,7 @@ def test_the_names_of_its_own_tables() -> None:
     ],
 )
 def test_a_table_that_may_be_lost_is_dropped_if_it_is_there(statement: str, safe: str) -> None:
-    assert drop_if_there(statement.encode(), SessionContext()) == safe.encode()
+    assert drop_if_there(StatementText(statement.encode())) == safe.encode()
 
 
 def test_mariadb_renames_them_by_rename_table() -> None:
@@ -175,7 +175,7 @@ def test_mariadb_renames_them_by_rename_table() -> None:
         ("DROP TEMPORARY SEQUENCE a", "e.a d.B"),
     ):
         read = parse_query(query(statement.encode(), database=b"d"))
-        kind = classify(read.statement, read.context)
+        kind = classify(read.text)
         found = after(OPEN, THREAD, read, kind, fold_case=False, renames=True)
         assert found == TemporaryTables(True, {THREAD: tables(*left.split())}), statement
     for statement, only in (("RENAME TABLE a TO c", True), ("RENAME TABLE a TO c, x TO y", False)):
@@ -185,6 +185,6 @@ def test_mariadb_renames_them_by_rename_table() -> None:
             is only
         )
     dropped = b"DROP TEMPORARY SEQUENCE `s`"
-    assert drop_if_there(dropped, SessionContext()) == b"DROP TEMPORARY SEQUENCE IF EXISTS `s`"
+    assert drop_if_there(StatementText(dropped)) == b"DROP TEMPORARY SEQUENCE IF EXISTS `s`"
     like = parse_query(query(b"CREATE OR REPLACE TABLE x LIKE a", database=b"d"))
     assert may_use_temporary_tables(like, StatementKind.DDL)

@@ -8,6 +8,7 @@ from mtsd.binlog.sql.tokenizer import SQL_MODE_ANSI_QUOTES, SQL_MODE_NO_BACKSLAS
 from mtsd.binlog.sql.xa_statement import xid_of
 from mtsd.model.errors import BinlogError
 from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText
 from mtsd.model.xa_xid import XaXid
 
 NO_ESCAPES = SessionContext(sql_mode=SQL_MODE_NO_BACKSLASH_ESCAPES)
@@ -28,16 +29,16 @@ def test_what_servers_write(
     gtrid: bytes, bqual: bytes, format_id: int, verb: str, context: SessionContext
 ) -> None:
     xid = XaXid(format_id, gtrid, bqual)
-    assert xid_of(f"XA {verb} {xid}".encode(), context) == xid
+    assert xid_of(StatementText(f"XA {verb} {xid}".encode(), context)) == xid
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.binary(max_size=64))
 def test_text(part: bytes) -> None:
     doubled = part.replace(b"'", b"''")
-    assert xid_of(b"XA END '%b'" % doubled, NO_ESCAPES).gtrid == part
+    assert xid_of(StatementText(b"XA END '%b'" % doubled, NO_ESCAPES)).gtrid == part
     escaped = part.replace(b"\\", b"\\\\").replace(b"'", b"\\'")
-    assert xid_of(b"XA END '%b'" % escaped, PLAIN).gtrid == part
+    assert xid_of(StatementText(b"XA END '%b'" % escaped, PLAIN)).gtrid == part
 
 
 @pytest.mark.parametrize(
@@ -59,14 +60,14 @@ def test_text(part: bytes) -> None:
     ],
 )
 def test_other_forms(text: str, xid: tuple[int, bytes, bytes]) -> None:
-    assert xid_of(f"XA START {text}".encode(), PLAIN) == XaXid(*xid)
+    assert xid_of(StatementText(f"XA START {text}".encode(), PLAIN)) == XaXid(*xid)
 
 
 def test_the_session_says_what_a_text_is() -> None:
-    assert xid_of(rb"XA END 'a\'", NO_ESCAPES).gtrid == b"a\\"
-    assert xid_of(b"XA END '\x83\\'", SessionContext(
+    assert xid_of(StatementText(rb"XA END 'a\'", NO_ESCAPES)).gtrid == b"a\\"
+    assert xid_of(StatementText(b"XA END '\x83\\'", SessionContext(
         character_set_client=13, sql_mode=SQL_MODE_NO_BACKSLASH_ESCAPES
-    )).gtrid == b"\x83\\"  # fmt: skip
+    ))).gtrid == b"\x83\\"  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -95,4 +96,4 @@ def test_the_session_says_what_a_text_is() -> None:
 )
 def test_what_is_refused(statement: bytes, context: SessionContext) -> None:
     with pytest.raises(BinlogError, match="without a valid xid"):
-        xid_of(statement, context)
+        xid_of(StatementText(statement, context))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mtsd.binlog.bytes.event_type import THREAD_SPECIFIC
 from mtsd.model.group import Group, GroupKind
-from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText
 from mtsd.model.step import Duplicates as OnDuplicates
 from mtsd.model.step import FromFile, QueryEvent, Rows, Statement, StatementKind
 from mtsd.model.temporary_tables import TemporaryUse
@@ -26,10 +26,9 @@ DML = Statement(
         thread_id=1,
         exec_time=0,
         error_code=0,
-        context=SessionContext(),
+        text=StatementText(b"INSERT INTO t VALUES (1)"),
         microseconds=None,
         database="a",
-        statement=b"INSERT INTO t VALUES (1)",
         updated_databases=("a",),
         over_max=False,
         invoker=None,

@@ -9,7 +9,7 @@ from typing import Final
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.group_keys import GroupKeys
 from mtsd.model.position import Position
-from mtsd.model.session import SessionContext
+from mtsd.model.statement_text import StatementText
 from mtsd.model.step import QueryEvent, Rows, Statement, StatementKind
 from mtsd.model.xa_xid import XaXid
 from tests.schedule.worlds.streams import DELETES, Shape, group_of
@@ -19,7 +19,7 @@ COMPLETE: Final = GroupKind.XA_COMPLETE
 TABLES: Final = tuple((database, f"{database}.{name}") for database in "abc" for name in "tu")
 ROWS: Final = range(4)
 """Of each table."""
-_QUERY: Final = QueryEvent(1, 0, 0, SessionContext(), None, "", b"", (), False, None, None, 0)
+_QUERY: Final = QueryEvent(1, 0, 0, StatementText(b""), None, "", (), False, None, None, 0)
 COMMITS: Final = Statement(_QUERY, StatementKind.XA_COMMIT, 0)
 ROLLS_BACK: Final = Statement(_QUERY, StatementKind.XA_ROLLBACK, 0)
 _CHANGES: Final = Statement(_QUERY, StatementKind.DML, 0)

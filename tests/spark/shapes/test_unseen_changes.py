@@ -4,6 +4,7 @@ import pytest
 
 from mtsd.binlog.sql.changed_tables import Changed, Extent
 from mtsd.binlog.sql.statement import classify
+from mtsd.model.statement_text import StatementText
 from mtsd.model.step import StatementKind
 from mtsd.spark.shapes.moved_rows import MovedRows, moved_rows
 from mtsd.spark.shapes.unseen_changes import fills_a_table
@@ -25,7 +26,7 @@ from tests.catalog.test_catalog import query
     ],
 )
 def test_with_rows(statement: bytes) -> None:
-    assert fills_a_table(statement)
+    assert fills_a_table(StatementText(statement))
 
 
 @pytest.mark.parametrize(
@@ -41,7 +42,7 @@ def test_with_rows(statement: bytes) -> None:
     ],
 )
 def test_without_rows(statement: bytes) -> None:
-    assert not fills_a_table(statement)
+    assert not fills_a_table(StatementText(statement))
 
 
 def test_temporary_tables_are_another_kind() -> None:
@@ -49,7 +50,7 @@ def test_temporary_tables_are_another_kind() -> None:
         b"CREATE TEMPORARY TABLE t SELECT 1",
         b"CREATE OR REPLACE TEMPORARY TABLE IF NOT EXISTS t SELECT 1",
     ):
-        assert classify(statement) is StatementKind.TEMPORARY
+        assert classify(StatementText(statement)) is StatementKind.TEMPORARY
 
 
 @pytest.mark.parametrize(
