@@ -35,8 +35,10 @@ SQL_MODE_NO_BACKSLASH_ESCAPES = 0x100000
 MOST_KEPT: Final = 4096
 """Tokens of a text that are kept. While so many are read, some milliseconds, other threads may have
 to wait."""
-_LEAST_AT_ONCE: Final = 8
+_FEW: Final = 8
 """Tokens: the first words of most statements tell what they are."""
+_MANY: Final = 64
+"""Tokens that are read at once where all are wanted."""
 
 
 def may_be_name(token: Token) -> bool:
@@ -184,7 +186,7 @@ def token_at(text: StatementText, index: int) -> Token | None:
     while index >= len(read):
         if tokens.complete or len(read) >= MOST_KEPT:
             return None
-        _read_on(text, tokens, min(max(2 * len(read), _LEAST_AT_ONCE), MOST_KEPT))
+        _read_on(text, tokens, max(2 * len(read), _FEW))
     return read[index]
 
 
@@ -197,20 +199,28 @@ def beyond(text: StatementText) -> StatementText:
 
 
 def tokens_of(text: StatementText) -> Iterator[Token]:
-    """Yield the tokens of a text."""
-    index = 0
+    """Yield the tokens of a text, as `token_at` returns them, but all of them."""
     while True:
-        token = token_at(text, index)
-        if token is None:
-            return
-        yield token
-        index += 1
-        if index == MOST_KEPT:
-            text, index = beyond(text), 0
+        tokens = text.tokens
+        if tokens is None:
+            tokens = text.tokens = Tokens()
+        read = tokens.read
+        index = 0
+        while True:
+            while index < len(read):
+                yield read[index]
+                index += 1
+            if tokens.complete:
+                return
+            if index >= MOST_KEPT:
+                break
+            _read_on(text, tokens, max(2 * len(read), _MANY))
+        text = beyond(text)
 
 
 def _read_on(text: StatementText, tokens: Tokens, most: int) -> None:
-    """Read on until there are `most` tokens, or no more."""
+    """Read on until there are `most` tokens, at most `MOST_KEPT`, or no more."""
+    most = min(most, MOST_KEPT)
     statement = text.raw
     patterns = _patterns_of(text.context)
     next_token = patterns.token.match
