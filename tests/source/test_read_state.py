@@ -13,8 +13,9 @@ from mtsd.model.outcome.reason import Refused
 from mtsd.model.position import NOWHERE, Position
 from mtsd.source.read_state import parse_owned, read_gtids, read_source_state
 from mtsd.source.start import beginning
-from mtsd.wire.connection import Connection, Row
+from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
+from mtsd.wire.exchange import Row
 from mtsd.wire.traits import read_traits
 from tests.servers.mysqld import GTIDS, Server
 

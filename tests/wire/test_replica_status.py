@@ -7,8 +7,9 @@ import pytest
 
 from mtsd.model.position import Position
 from mtsd.model.server import Flavour, ServerVersion
-from mtsd.wire.connection import Connection, Value
+from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
+from mtsd.wire.exchange import Value
 from mtsd.wire.replica_status import (
     RegisteredReplica,
     ReplicaStatus,

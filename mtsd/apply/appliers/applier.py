@@ -19,7 +19,7 @@ from mtsd.model.temporary_tables import TemporaryUse
 from mtsd.model.xa_xid import XaXid
 from mtsd.schedule.batches.in_flight import Due, Packet
 from mtsd.schedule.done.worker_row import WorkerRow
-from mtsd.wire.connection import Awaited
+from mtsd.wire.exchange import Awaited
 
 
 class Applier(Protocol):

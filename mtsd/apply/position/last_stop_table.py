@@ -16,7 +16,7 @@ from mtsd.apply.position.table_declaration import (
     whole,
 )
 from mtsd.model.outcome.last_stop import LastStop
-from mtsd.wire.connection import Row
+from mtsd.wire.exchange import Row
 
 LAST_STOP: Final = "slave_last_stop"
 _GRACEFUL: Final = flag("Graceful")

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from mtsd.apply.position.signs_of_life import Session
 from mtsd.model.errors import ServerError
-from mtsd.wire.connection import Connection, Row
+from mtsd.wire.connection import Connection
+from mtsd.wire.exchange import Row
 from mtsd.wire.understood import understood
 
 _PROGRAM = "mtsd"

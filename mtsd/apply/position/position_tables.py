@@ -47,7 +47,7 @@ from mtsd.model.outcome.reason import refuse
 from mtsd.model.position import Position
 from mtsd.model.temporary_tables import TemporaryTables
 from mtsd.schedule.done.worker_row import WorkerRow
-from mtsd.wire.connection import Row
+from mtsd.wire.exchange import Row
 
 SCHEMA_VERSION = 1
 """Increased when the meaning of a table changes, but not for an additional table or row."""

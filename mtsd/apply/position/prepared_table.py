@@ -23,7 +23,7 @@ from mtsd.apply.position.table_declaration import (
 )
 from mtsd.apply.sql import literals
 from mtsd.model.xa_xid import XaXid
-from mtsd.wire.connection import Row
+from mtsd.wire.exchange import Row
 
 
 @dataclass(frozen=True, slots=True)

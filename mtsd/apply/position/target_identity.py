@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from mtsd.apply.position.table_declaration import ONE_A_CHANNEL, ChannelTable, Table, text
 from mtsd.model.outcome.reason import Reason, Refused, refuse
-from mtsd.wire.connection import Row
+from mtsd.wire.exchange import Row
 
 COPIED = Reason(
     "the position tables in {schema} were copied from another server, {former} ({former_place}), to"

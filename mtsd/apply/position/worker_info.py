@@ -28,7 +28,7 @@ from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
 from mtsd.schedule.done.executed_groups import ExecutedGroups
 from mtsd.schedule.done.worker_row import WorkerRow
-from mtsd.wire.connection import Row
+from mtsd.wire.exchange import Row
 
 _TABLE = "slave_worker_info"
 _TABLE_NAME = _TABLE.encode()

@@ -12,7 +12,7 @@ from mtsd.binlog.sql.default_database import without_default_database
 from mtsd.binlog.sql.temporary_tables import names_one
 from mtsd.model.errors import NotSupportedError
 from mtsd.model.step import Duplicates, FromFile, Statement
-from mtsd.wire.connection import Loaded
+from mtsd.wire.exchange import Loaded
 
 _SAVEPOINT: Final = b"SAVEPOINT `mtsd load data`"
 

@@ -21,7 +21,8 @@ from mtsd.model.session import SessionContext
 from mtsd.model.statement_text import StatementText
 from mtsd.model.step import Statement, StatementKind
 from mtsd.model.temporary_tables import TableName, described
-from mtsd.wire.connection import Connection, Loaded
+from mtsd.wire.connection import Connection
+from mtsd.wire.exchange import Loaded
 from mtsd.wire.understood import understood
 
 _CREATED: Final = b"SHOW SESSION STATUS WHERE Variable_name IN (%b,%b)" % (

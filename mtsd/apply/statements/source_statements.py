@@ -22,7 +22,8 @@ from mtsd.model.error_numbers import ER
 from mtsd.model.errors import NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.step import Duplicates, Statement, StatementKind
-from mtsd.wire.connection import Connection, Loaded
+from mtsd.wire.connection import Connection
+from mtsd.wire.exchange import Loaded
 from mtsd.wire.understood import understood
 
 _INIT_DB: Final = 0x02

@@ -9,7 +9,8 @@ from mtsd.apply.tables.table_columns import COLUMNS, TableColumn, table_column
 from mtsd.model.errors import ServerError
 from mtsd.model.names import folded
 from mtsd.model.server import Flavour
-from mtsd.wire.connection import Connection, Row
+from mtsd.wire.connection import Connection
+from mtsd.wire.exchange import Row
 from mtsd.wire.understood import understood
 
 TableName = tuple[str, str]

@@ -14,7 +14,8 @@ from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.events.table_map import TableMap, parse_table_map
 from mtsd.model.error_numbers import ER
 from mtsd.model.errors import ServerError
-from mtsd.wire.connection import Connection, Row
+from mtsd.wire.connection import Connection
+from mtsd.wire.exchange import Row
 from mtsd.wire.understood import understood
 
 COLUMNS = (

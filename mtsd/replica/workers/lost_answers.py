@@ -14,8 +14,9 @@ import structlog
 
 from mtsd.apply.sql import literals
 from mtsd.model.errors import MtsdError
-from mtsd.wire.connection import Awaited, Connection
+from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import CurrentEndpoint
+from mtsd.wire.exchange import Awaited
 from mtsd.wire.neutral_session import make_neutral
 
 

@@ -18,7 +18,7 @@ from mtsd.model.position import Position
 from mtsd.model.xa_xid import XaXid
 from mtsd.replica.ways.in_doubt import InDoubtWorker, apply_definition
 from mtsd.schedule.done.worker_row import blank_row
-from mtsd.wire.connection import Row
+from mtsd.wire.exchange import Row
 from tests.apply.sessions import open_session
 from tests.binlog.building import query
 from tests.binlog.transactions import begin, grouped, xid
