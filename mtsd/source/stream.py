@@ -15,27 +15,24 @@ from mtsd.binlog.groups.merged_databases import MergedDatabases
 from mtsd.binlog.groups.timestamp_defaults import TimestampDefaults
 from mtsd.binlog.sql.long_text import LONGEST_READ
 from mtsd.filter.filter import UNFILTERED, Filter
-from mtsd.model.error_numbers import ER
 from mtsd.model.errors import ConnectionLostError, MtsdError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import PositionReached, StreamItem
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
-from mtsd.model.outcome.reason import Reason, Refused, refuse
+from mtsd.model.outcome.reason import Refused, refuse
 from mtsd.model.position import NOWHERE
 from mtsd.model.pulse import Pulse, Wait
 from mtsd.model.temporary_tables import NOT_KNOWN
 from mtsd.source.continuation import (
-    AHEAD,
-    PURGED,
     Adopt,
     ByFile,
     ByGtid,
     Channel,
     continuation,
     is_renamed,
-    shown,
 )
+from mtsd.source.dump_errors import explained_dump, is_taken_over
 from mtsd.source.family import SOURCES
 from mtsd.source.handshake import (
     TAKEN,
@@ -55,7 +52,6 @@ from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.failure import BUSY
 from mtsd.wire.framing import PacketFramer
 from mtsd.wire.link import Link
-from mtsd.wire.refusal import explained
 from mtsd.wire.traits import ServerTraits
 
 _SILENT_PERIODS = 3
@@ -220,12 +216,12 @@ class SourceStream:
             except ServerError as error:
                 dropped = self._disconnect()
                 least = 0.0
-                if _is_taken_over(error):
+                if is_taken_over(error):
                     if self._rivalry.gives_way(asyncio.get_running_loop().time()):
                         raise NeedsPersonError(self._taken()) from error
                     least = self._rivalry.pause
                 elif error.number not in BUSY:
-                    raise NeedsPersonError(self._explained(error)) from error
+                    raise NeedsPersonError(explained_dump(error, self.received)) from error
                 await self._pause(error, least)
                 if dropped:
                     return iter(dropped)
@@ -397,35 +393,6 @@ class SourceStream:
             refuse(TAKEN, address=self.endpoint, server_id=identity.server_id, uuid=identity.uuid)
         )
 
-    def _explained(self, error: ServerError) -> str:
-        if error.number == ER.MASTER_FATAL_ERROR_READING_BINLOG:
-            text = error.text.lower()
-            remedy = next((what for sign, what in _REMEDIES.items() if sign in text), AHEAD.remedy)
-            reason = Reason(_CANNOT_SEND, remedy)
-            gtids = shown(self.received.gtids) if self.received.gtids else ""
-            said = error.text.rstrip(".")
-            return str(refuse(reason, position=self.received.position, gtids=gtids, said=said))
-        return explained(error)
 
-
-_CANNOT_SEND = "the source cannot send its binlog from {position} (GTID set '{gtids}'): {said}"
-_REMEDIES = {
-    "purged": PURGED.remedy,
-    "could not find first log file name": PURGED.remedy,
-    "anonymous": (
-        "set gtid_mode = ON_PERMISSIVE on the source until mtsd has read that: while its gtid_mode"
-        " is ON it sends nothing from before it had GTIDs"
-    ),
-}
-"""By a part of the error's text: the number is the same for all of them."""
-_TAKEN_OVER = "same server_uuid/server_id"
-"""In the text of a MySQL's error."""
 _OFTEN = 2
 _MET_LATELY_S = 60.0
-
-
-def _is_taken_over(error: ServerError) -> bool:
-    """Return whether a source has ended a dump for a newer one of the same replica."""
-    if error.number == ER.MASTER_FATAL_ERROR_READING_BINLOG:
-        return _TAKEN_OVER in error.text
-    return error.number == ER.SLAVE_SAME_ID

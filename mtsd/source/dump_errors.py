@@ -1,0 +1,45 @@
+"""Why a source has ended a dump, or sends none, as its error says it."""
+
+from mtsd.model.errors import ServerError
+from mtsd.model.outcome.reason import Reason, refuse
+from mtsd.source.continuation import (
+    AHEAD,
+    PURGED,
+    shown,
+)
+from mtsd.source.received import Received
+from mtsd.wire.refusal import explained
+
+_FATAL_READING = 1236
+_CANNOT_SEND = "the source cannot send its binlog from {position} (GTID set '{gtids}'): {said}"
+_REMEDIES = {
+    "purged": PURGED.remedy,
+    "could not find first log file name": PURGED.remedy,
+    "anonymous": (
+        "set gtid_mode = ON_PERMISSIVE on the source until mtsd has read that: while its gtid_mode"
+        " is ON it sends nothing from before it had GTIDs"
+    ),
+}
+"""By a part of the error's text: the number is the same for all of them."""
+_TAKEN_OVER = "same server_uuid/server_id"
+"""In the text of a MySQL's error."""
+_TAKEN_OVER_ON_MARIADB = 4052
+
+
+def explained_dump(error: ServerError, received: Received) -> str:
+    """Return an error as a person is told it; what has been `received` says from where."""
+    if error.number != _FATAL_READING:
+        return explained(error)
+    text = error.text.lower()
+    remedy = next((what for sign, what in _REMEDIES.items() if sign in text), AHEAD.remedy)
+    gtids = shown(received.gtids) if received.gtids else ""
+    said = error.text.rstrip(".")
+    reason = Reason(_CANNOT_SEND, remedy)
+    return str(refuse(reason, position=received.position, gtids=gtids, said=said))
+
+
+def is_taken_over(error: ServerError) -> bool:
+    """Return whether a source has ended a dump for a newer one of the same replica."""
+    if error.number == _FATAL_READING:
+        return _TAKEN_OVER in error.text
+    return error.number == _TAKEN_OVER_ON_MARIADB
