@@ -16,6 +16,15 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
+from mtsd.model.intervals import (
+    MOST_NUMBERS,
+    interval_text,
+    is_in,
+    union_of,
+    with_all_below,
+    without,
+)
+
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
 _TAG: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,31}")
 _INTERVAL: Final = re.compile(r"([0-9]+)(?:-([0-9]+))?")
@@ -24,7 +33,6 @@ _PLACE: Final = re.compile(r"([0-9]{1,10}-[0-9]{1,10})-([0-9]{1,20})")
 _GTID: Final = re.compile(r"(.+):(-?[0-9]{1,20})|([0-9]{1,10}-[0-9]{1,10})-(-?[0-9]{1,20})")
 _UUID_SIZE: Final = 36
 _MOST_SERVERS: Final = 1 << 32
-_MOST_NUMBERS: Final = 1 << 64
 _FEW: Final = 8
 
 _Key = tuple[str, str]
@@ -87,7 +95,7 @@ class GtidSet:
             place = _PLACE.fullmatch(part)
             if place:
                 number = int(place[2])
-                if not 0 < number < _MOST_NUMBERS:
+                if not 0 < number < MOST_NUMBERS:
                     raise ValueError(f"not a GTID: {part[:80]!r}")
                 origin = _origin(place[1])
                 result._places.pop(origin, None)
@@ -128,8 +136,8 @@ class GtidSet:
         listed = self._intervals.get(key)
         missing = True
         if listed:
-            missing = not _is_in(listed, number)
-            left = _without(listed, [(0, number + 1)])
+            missing = not is_in(listed, number)
+            left = without(listed, [(0, number + 1)])
             self._texts.pop(key, None)
             if left:
                 self._intervals[key] = left
@@ -182,7 +190,7 @@ class GtidSet:
             intervals.append((number, number + 1))
             texts = self._texts.get((uuid, tag))
             if texts is not None:
-                texts.append(_interval_text(start, end))
+                texts.append(interval_text(start, end))
         elif gtid in self:
             return False
         else:
@@ -205,11 +213,11 @@ class GtidSet:
         if texts is None:
             return
         if at < len(intervals) - 1:
-            texts[at:until] = [_interval_text(start, end)]
+            texts[at:until] = [interval_text(start, end)]
         else:
             del texts[at:]
             if len(texts) < at:
-                texts.append(_interval_text(intervals[at - 1][0], intervals[at - 1][1]))
+                texts.append(interval_text(intervals[at - 1][0], intervals[at - 1][1]))
 
     def update(self, other: "GtidSet") -> None:
         """Add every GTID of `other`."""
@@ -219,7 +227,7 @@ class GtidSet:
                 for start, end in added:
                     self.add_interval(key[0], key[1], start, end)
             elif added:
-                self._intervals[key] = _merged(mine, added) if mine else list(added)
+                self._intervals[key] = union_of(mine, added) if mine else list(added)
                 self._texts.pop(key, None)
         for origin, number in other._places.items():  # noqa: SLF001 - the same class
             self._update_place(origin, number)
@@ -269,8 +277,8 @@ class GtidSet:
         for key, intervals in self._intervals.items():
             holes = other._intervals.get(key)  # noqa: SLF001 - the same class
             if other._places:  # noqa: SLF001
-                holes = _from_zero(other._reach(key[0]) + 1, holes or [])  # noqa: SLF001
-            left = _without(intervals, holes) if holes else list(intervals)
+                holes = with_all_below(other._reach(key[0]) + 1, holes or [])  # noqa: SLF001
+            left = without(intervals, holes) if holes else list(intervals)
             if left:
                 result._intervals[key] = left
             if key in self._texts and left == intervals[-len(left) :]:
@@ -291,8 +299,8 @@ class GtidSet:
             holes = other._intervals.get(key) or []  # noqa: SLF001 - the same class
             place = other._places.get(key[0])  # noqa: SLF001
             if place is not None:
-                holes = _from_zero(place + 1, holes)
-            left = _without(intervals, holes) if holes else list(intervals)
+                holes = with_all_below(place + 1, holes)
+            left = without(intervals, holes) if holes else list(intervals)
             if left:
                 result._intervals[key] = left
         return result
@@ -323,7 +331,7 @@ class GtidSet:
 
     def __contains__(self, gtid: Gtid) -> bool:
         intervals = self._intervals.get((gtid.uuid, gtid.tag))
-        if intervals and _is_in(intervals, gtid.number):
+        if intervals and is_in(intervals, gtid.number):
             return True
         return bool(self._places) and gtid.number <= self._reach(gtid.uuid)
 
@@ -353,7 +361,7 @@ class GtidSet:
             uuid, tag = key
             before = texts.get(uuid, uuid) + (f":{tag}" if tag else "")
             of_all_but_last = "".join(self._interval_texts(key))
-            texts[uuid] = before + of_all_but_last + _interval_text(*intervals[-1])
+            texts[uuid] = before + of_all_but_last + interval_text(*intervals[-1])
         if not self._places:
             return ",".join(texts.values())
         places = sorted(self._places, key=lambda origin: int(origin.partition("-")[0]))
@@ -362,17 +370,12 @@ class GtidSet:
     def _interval_texts(self, key: _Key) -> list[str]:
         texts = self._texts.get(key)
         if texts is None:
-            texts = [_interval_text(start, end) for start, end in self._intervals[key][:-1]]
+            texts = [interval_text(start, end) for start, end in self._intervals[key][:-1]]
             self._texts[key] = texts
         return texts
 
     def __repr__(self) -> str:
         return f"GtidSet({str(self)!r})"
-
-
-def _is_in(intervals: list[tuple[int, int]], number: int) -> bool:
-    at = bisect_right(intervals, (number, _MOST_NUMBERS)) - 1
-    return at >= 0 and intervals[at][0] <= number < intervals[at][1]
 
 
 def _origin(text: str) -> str:
@@ -381,66 +384,6 @@ def _origin(text: str) -> str:
     if max(int(domain), int(server)) >= _MOST_SERVERS:
         raise ValueError(f"not a domain and a server id: {text[:80]!r}")
     return f"{int(domain)}-{int(server)}"
-
-
-def _interval_text(start: int, end: int) -> str:
-    return f":{start}" if end == start + 1 else f":{start}-{end - 1}"
-
-
-def _merged(some: list[tuple[int, int]], others: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the union of two lists of intervals."""
-    merged: list[tuple[int, int]] = []
-    # Sorting two sorted lists behind each other merges them.
-    for start, end in sorted(some + others):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((start, end))
-    return merged
-
-
-def _from_zero(end: int, intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return intervals together with everything below `end`."""
-    at = bisect_right(intervals, (end, _MOST_NUMBERS))
-    if at:
-        end = max(end, intervals[at - 1][1])
-    return [(0, end), *intervals[at:]]
-
-
-def _without(
-    intervals: list[tuple[int, int]], holes: list[tuple[int, int]]
-) -> list[tuple[int, int]]:
-    """Return what is in the intervals, at least one, and not in the holes, at least one.
-
-    Each interval and each hole is met a constant number of times: sets of 100,000 occur.
-    """
-    left: list[tuple[int, int]] = []
-    # Most of what a checkpoint holds is removed: one hole at the beginning.
-    first = bisect_right(intervals, (holes[0][1], 0)) - 1
-    if first < 0 or holes[0][0] > intervals[0][0]:
-        first = 0
-    hole = max(0, bisect_right(holes, (intervals[first][0], _MOST_NUMBERS)) - 1)
-    for place in range(first, len(intervals)):
-        at, end = intervals[place]
-        while hole < len(holes) and holes[hole][1] <= at:
-            hole += 1
-        if hole == len(holes):
-            left += intervals[place:]
-            break
-        while hole < len(holes):
-            hole_start, hole_end = holes[hole]
-            if hole_start >= end:
-                break
-            if hole_start > at:
-                left.append((at, hole_start))
-            at = max(at, hole_end)
-            if at >= end:
-                # It may go on in the next interval.
-                break
-            hole += 1
-        if at < end:
-            left.append((at, end))
-    return left
 
 
 def _hyphenated(uuid: str) -> str:

@@ -10,7 +10,8 @@ from zlib import crc32
 from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.bytes.framing import MAGIC, FileFramer
 from mtsd.binlog.events.dialect import MYSQL
-from mtsd.binlog.files.range_reader import GroupPart, RangeReader
+from mtsd.binlog.files.range_parts import GroupPart
+from mtsd.binlog.files.range_reader import RangeReader
 from mtsd.binlog.files.ranges import ByteRange
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.position import FIRST_EVENT

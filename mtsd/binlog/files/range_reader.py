@@ -13,7 +13,7 @@ predecessor, no range can start at a false event.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from mtsd.binlog.bytes.event_type import IN_USE, EventType
 from mtsd.binlog.bytes.framing import FileFramer
@@ -22,12 +22,12 @@ from mtsd.binlog.events.event_reader import EventReader
 from mtsd.binlog.events.format_description import FormatDescription, is_of_relay_log
 from mtsd.binlog.files.file_beginning import read_description
 from mtsd.binlog.files.group_boundaries import ENDS, QUERY, Boundary, boundary_at
+from mtsd.binlog.files.range_parts import GroupPart, PlacedEvent
 from mtsd.binlog.files.ranges import ByteRange, Tail
 from mtsd.binlog.files.sync import FileContents, first_event
 from mtsd.binlog.groups.grouper import Grouper
 from mtsd.model.errors import BinlogError, NotSupportedError
 from mtsd.model.group import Group, GroupChunk, GroupClosed, GroupOpened, PositionReached
-from mtsd.model.gtid import Gtid
 from mtsd.model.position import FIRST_EVENT, Position
 from mtsd.model.step import Step
 
@@ -40,33 +40,6 @@ _LOW: Final = 0xFFFFFFFF
 _NO_NAME: Final = ""
 """The file's name for event readers, because a renamed file does not match its Rotate event.
 """
-
-
-class PlacedEvent(NamedTuple):
-    """An event without its checksum, and where it ends in its file.
-
-    The events in a transaction payload are `inner`, and their end is that of the payload.
-    """
-
-    end: int
-    event: bytes
-    inner: bool
-
-
-class GroupPart(NamedTuple):
-    """A group, or the next steps of a large one, in order.
-
-    `begin` and `end` are the whole group's offsets in its file; `gtid` and `commit_time` are those
-    of the group. The last part also has the `group` itself, without its steps if the group has
-    several parts; its `end` names no file.
-    """
-
-    begin: int
-    end: int
-    gtid: Gtid | None
-    commit_time: int
-    steps: tuple[Step, ...]
-    group: Group | None
 
 
 class RangeReader:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mtsd.binlog.files.range_reader import GroupPart
+from mtsd.binlog.files.range_parts import GroupPart
 from mtsd.model.errors import MtsdError
 from mtsd.model.group import Group, GroupChunk, GroupClosed, GroupDropped, GroupKind, StreamItem
 from mtsd.model.position import FIRST_EVENT, Position

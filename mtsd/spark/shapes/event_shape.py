@@ -15,7 +15,8 @@ from pyspark.sql.types import (
 
 from mtsd.binlog.bytes.event_type import type_name
 from mtsd.binlog.bytes.header import parse_header
-from mtsd.binlog.files.range_reader import PlacedEvent, RangeReader
+from mtsd.binlog.files.range_parts import PlacedEvent
+from mtsd.binlog.files.range_reader import RangeReader
 from mtsd.model.position import Position
 from mtsd.spark.options.options import Options
 from mtsd.spark.shapes.shape import FixedColumns, Request

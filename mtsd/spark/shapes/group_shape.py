@@ -13,7 +13,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from mtsd.binlog.files.range_reader import GroupPart, RangeReader
+from mtsd.binlog.files.range_parts import GroupPart
+from mtsd.binlog.files.range_reader import RangeReader
 from mtsd.model.group import Group
 from mtsd.spark.options.options import Options
 from mtsd.spark.shapes.garbage import collect_seldom

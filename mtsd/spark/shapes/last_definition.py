@@ -3,7 +3,8 @@
 from contextlib import closing
 from typing import Final
 
-from mtsd.binlog.files.range_reader import GroupPart, RangeReader
+from mtsd.binlog.files.range_parts import GroupPart
+from mtsd.binlog.files.range_reader import RangeReader
 from mtsd.binlog.files.ranges import ByteRange, Tail
 from mtsd.binlog.sql.statement_secrets import shown
 from mtsd.model.errors import MtsdError

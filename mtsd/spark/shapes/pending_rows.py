@@ -9,7 +9,7 @@ import numpy as np
 from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.events.rows import DUMMY_TABLE_ID
 from mtsd.binlog.events.table_map import TableMap, parse_table_map
-from mtsd.binlog.files.range_reader import GroupPart
+from mtsd.binlog.files.range_parts import GroupPart
 from mtsd.model.errors import BinlogError, NotSupportedError
 from mtsd.model.position import Position
 from mtsd.model.step import Rows

@@ -7,7 +7,7 @@ another one, and nothing in them shows it: their values would be in wrong column
 from dataclasses import dataclass
 
 from mtsd.binlog.events.table_map import TableMap
-from mtsd.binlog.files.range_reader import GroupPart
+from mtsd.binlog.files.range_parts import GroupPart
 from mtsd.binlog.sql.changed_tables import Extent, changed
 from mtsd.binlog.sql.statement_secrets import shown
 from mtsd.binlog.sql.words import Words

@@ -8,7 +8,8 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DataType, StructField, StructType
 
-from mtsd.binlog.files.range_reader import GroupPart, RangeReader
+from mtsd.binlog.files.range_parts import GroupPart
+from mtsd.binlog.files.range_reader import RangeReader
 from mtsd.model.position import Position
 from mtsd.spark.logs.whole_read import WholeRead
 from mtsd.spark.options.options import OptionError, Options

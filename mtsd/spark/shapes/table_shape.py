@@ -22,7 +22,8 @@ from pyspark.sql.types import (
 )
 
 from mtsd.binlog.events.table_map import TableMap
-from mtsd.binlog.files.range_reader import GroupPart, RangeReader
+from mtsd.binlog.files.range_parts import GroupPart
+from mtsd.binlog.files.range_reader import RangeReader
 from mtsd.binlog.files.ranges import ByteRange, whole_files
 from mtsd.binlog.values.column_format import ColumnFormat, column_formats, is_hidden
 from mtsd.binlog.values.table_metadata import OptionalMetadata, parse_optional_metadata

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final
 
 from mtsd.binlog.events.table_map import TableMap
-from mtsd.binlog.files.range_reader import GroupPart
+from mtsd.binlog.files.range_parts import GroupPart
 from mtsd.binlog.sql.changed_tables import Changed, Extent, changed
 from mtsd.binlog.sql.statement_secrets import shown
 from mtsd.binlog.sql.words import Words

@@ -9,7 +9,8 @@ import pytest
 
 from mtsd.binlog.bytes.event_type import IN_USE, EventType
 from mtsd.binlog.bytes.framing import MAGIC
-from mtsd.binlog.files.range_reader import GroupPart, RangeReader
+from mtsd.binlog.files.range_parts import GroupPart
+from mtsd.binlog.files.range_reader import RangeReader
 from mtsd.binlog.files.ranges import ByteRange, planned, ranges_of, whole_file
 from mtsd.binlog.files.sync import first_event
 from mtsd.model.errors import BinlogError, NotSupportedError
