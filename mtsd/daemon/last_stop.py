@@ -9,7 +9,8 @@ import structlog
 from mtsd.apply.position.fencing import take_lock
 from mtsd.apply.position.lock_names import CHANNEL, read_locks
 from mtsd.apply.position.position_tables import PositionTables
-from mtsd.apply.session.session import SessionSettings, TargetSession
+from mtsd.apply.session.session import TargetSession
+from mtsd.apply.session.session_settings import SessionSettings
 from mtsd.config import Settings
 from mtsd.control.stop_file import StopFile
 from mtsd.model.errors import MtsdError

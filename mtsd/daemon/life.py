@@ -23,6 +23,7 @@ from mtsd.control.status_route import status_route
 from mtsd.daemon import signals
 from mtsd.daemon.answering import answering
 from mtsd.daemon.by_hand import ByHand
+from mtsd.daemon.large_retries import LargeGroupRetries
 from mtsd.daemon.last_stop import StopKeeper
 from mtsd.daemon.logging import set_up_logging
 from mtsd.daemon.notify import Notifier
@@ -42,7 +43,7 @@ from mtsd.model.until import Until
 from mtsd.replica.core.earlier_runs import EarlierRuns
 from mtsd.replica.run.replica import Replica, StopTimeoutError
 from mtsd.replica.run.start import start
-from mtsd.replica.workers.streamed_groups import StreamedGroupError, streamed
+from mtsd.replica.workers.streamed_groups import StreamedGroupError
 from mtsd.source.stream import SourceChangedError
 from mtsd.wire.backoff import Backoff
 from mtsd.wire.failure import BUSY
@@ -52,8 +53,6 @@ from mtsd.wire.refusal import explained
 log = structlog.get_logger(__name__)
 
 _TELL_PERIOD_S = 5.0
-_LONGEST_PAUSE_OF_LARGE_S = 60.0
-"""Each attempt reads the whole group from the source again."""
 _START = "start"
 """Who meets an obstacle before there are workers."""
 
@@ -92,8 +91,7 @@ class Daemon:
         self._stop: LastStop | None = None
         self._stopped_at: FailedGroup | None = None
         """What is known of that, once it needs a person."""
-        self._retried: StreamedGroupError | None = None
-        """The large group that is applied again."""
+        self._large = LargeGroupRetries(self._obstacles)
         self._past = NO_PAST
         self._began = time.time()
         self._reload_refused = False
@@ -101,14 +99,11 @@ class Daemon:
         self._progress = Progress()
         self._new_source = ""
         self._stopping = asyncio.Event()
-        self._streamed_attempts: dict[int, int] = {}
         self._earlier = EarlierRuns()
         self._start_attempts = 0
         """Starts that an obstacle has ended since the last run."""
         self._unfinished = ""
         """What the last run has left for the next start to recover."""
-        self._unsplit = 0
-        """Up to this number, streamed groups are not split: it has turned out to be impossible."""
 
     async def run(self) -> int:
         """Live until a signal, or an error that needs a person."""
@@ -153,10 +148,7 @@ class Daemon:
     def status(self) -> Status:
         """Return the status as the status socket reports it."""
         statistics = self._replica.statistics if self._replica is not None else None
-        retried = self._retried
-        applied = statistics.executed_number if statistics is not None else 0
-        if retried is not None and applied >= retried.number:
-            self._retried = retried = None
+        retried = self._large.retried_after(statistics.executed_number if statistics else 0)
         known = Known(
             phase=self._phase,
             links=self._links,
@@ -179,7 +171,7 @@ class Daemon:
         if self._stopping.is_set():
             said = "stopped immediately by a second signal: the next start recovers"
             log.warning(said)
-            self._stop_keeper.note(LastStop(time.time(), False, said))
+            self._stop_keeper.note(LastStop.by(None, said, time.time()))
             logging.shutdown()
             os._exit(ExitStatus.FAILED)
         log.info("stopping")
@@ -286,9 +278,9 @@ class Daemon:
                 self._obstacles.left(_START)
                 await self._pause_without(error, backoff.next_pause())
             except StreamedGroupError as error:
-                pause = self._pause_before_again(error, backoff)
+                retries = self._in_force.replica.transaction_retries
+                pause = self._large.pause(error, retries, backoff)
                 if pause is None:
-                    retries = self._in_force.replica.transaction_retries
                     return await self._needs_person(error.final(retries))
                 await self._pause(pause)
             except ServerError as error:
@@ -319,11 +311,10 @@ class Daemon:
             self._phase = "failed"
             said = f"stopped, but not everything is finished: {self._unfinished}"
             log.error(said)
-            self._ended_by = said
-            await self._stop_keeper.keep(self._in_force, LastStop(time.time(), False, said))
+            await self._keep_stop(None, said)
             return ExitStatus.FAILED
         self._phase = "stopped"
-        await self._stop_keeper.keep(self._in_force, LastStop(time.time(), graceful=True))
+        await self._keep_stop(None, "")
         log.info("stopped")
         return ExitStatus.DONE
 
@@ -334,7 +325,7 @@ class Daemon:
             start(
                 settings,
                 new_source=self._new_source,
-                unsplit=self._unsplit,
+                unsplit=self._large.unsplit,
                 until=self._until,
                 progress=self._progress,
                 earlier=self._earlier,
@@ -397,27 +388,6 @@ class Daemon:
             log.info("stopped where it was to stop", until=str(self._until))
             self._stopping.set()
 
-    def _pause_before_again(self, error: StreamedGroupError, backoff: Backoff) -> float | None:
-        """Return how long to wait before a large group is read again; None: it is given up."""
-        self._retried = error
-        attempts = self._streamed_attempts.get(error.number, 0) + (not error.cannot_be_split)
-        self._streamed_attempts = {error.number: attempts}
-        cause = error.error
-        if isinstance(cause, ServerError) and obstacle_of(cause):
-            pause = obstacle_pause(max(attempts, 1), _LONGEST_PAUSE_OF_LARGE_S)
-            self._obstacles.met(streamed(error.number), cause, pause)
-            return pause
-        self._obstacles.left(streamed(error.number))
-        if error.cannot_be_split:
-            self._unsplit = error.number
-        elif attempts > self._in_force.replica.transaction_retries:
-            return None
-        # Its attempts are counted, and no server is to be spared.
-        backoff.reset()
-        pause = backoff.next_pause()
-        log.warning("replication interrupted", error=str(error), again_in_s=round(pause, 2))
-        return pause
-
     async def _pause_without(self, error: ConnectionLostError | ServerError, pause: float) -> None:
         """Wait without a server; the log says so when it is time to."""
         number = error.number if isinstance(error, ServerError) else 0
@@ -457,7 +427,7 @@ class Daemon:
             await self._stopping.wait()
         return ExitStatus.NEEDS_PERSON
 
-    async def _keep_stop(self, error: Exception, said: str) -> None:
+    async def _keep_stop(self, error: Exception | None, said: str) -> None:
         self._ended_by = said
         await self._stop_keeper.keep(self._in_force, LastStop.by(error, said, time.time()))
 

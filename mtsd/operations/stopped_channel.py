@@ -10,7 +10,8 @@ from mtsd.apply.position.fencing import fence, take_lock
 from mtsd.apply.position.lock_holder import tell_holder
 from mtsd.apply.position.lock_names import CHANNEL, LockNames, make_locks
 from mtsd.apply.position.position_tables import ChannelRow, InDoubt, PositionTables
-from mtsd.apply.session.session import SessionSettings, TargetSession
+from mtsd.apply.session.session import TargetSession
+from mtsd.apply.session.session_settings import SessionSettings
 from mtsd.config import Settings
 from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, fetch_status
 from mtsd.model.errors import NeedsPersonError

@@ -1,6 +1,7 @@
 """Sessions on a real target, over its socket."""
 
-from mtsd.apply.session.session import SessionSettings, TargetSession
+from mtsd.apply.session.session import TargetSession
+from mtsd.apply.session.session_settings import SessionSettings
 from mtsd.wire.endpoint import Endpoint
 from tests.servers.mysqld import Server
 

@@ -24,7 +24,8 @@ from mtsd.apply.rows.bundle import (
 from mtsd.apply.rows.row_states import RowStates
 from mtsd.apply.rows.streaming import RowStream
 from mtsd.apply.session.aside import drawn
-from mtsd.apply.session.session import TargetSession, next_gtid, row_gone
+from mtsd.apply.session.lost_changes import row_gone
+from mtsd.apply.session.session import TargetSession, next_gtid
 from mtsd.apply.statements.unprotected import statement_count
 from mtsd.apply.tables.blackholes import explain_missing_row
 from mtsd.apply.tables.computed_tables import ComputedTables

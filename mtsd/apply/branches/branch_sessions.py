@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from mtsd.apply.position.fencing import release_lock, take_lock
 from mtsd.apply.session.innodb_monitor import MONITOR, wait_for_session
-from mtsd.apply.session.session import SessionSettings, TargetSession
+from mtsd.apply.session.session import TargetSession
+from mtsd.apply.session.session_settings import SessionSettings
 from mtsd.model.errors import ConnectionLostError, ServerError
 from mtsd.model.fault_points import Reached, nothing
 from mtsd.wire.connection import Connection

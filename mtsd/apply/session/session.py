@@ -2,14 +2,20 @@
 
 import secrets
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from mtsd.apply.session.family import TARGETS
 from mtsd.apply.session.own_domain import own_domain
 from mtsd.apply.session.pinning import pin
 from mtsd.apply.session.retry import ROW_GONE, insist, patiently
+from pymysql.constants import ER
+from mtsd.apply.session.collations import read_collations
+from mtsd.apply.session.lost_changes import lost_in_cascade, row_gone
+from mtsd.apply.session.own_log import own_log_end
+from mtsd.apply.session.pinning import NOT_ALLOWED, pin
+from mtsd.apply.session.retry import insist, patiently
 from mtsd.apply.session.satellites import Collation, needs_collations
+from mtsd.apply.session.session_settings import SessionSettings
 from mtsd.apply.session.session_state import NO_THREAD, THREAD_ID
 from mtsd.apply.session.statement_states import StatementStates
 from mtsd.apply.session.xa import roll_back
@@ -18,11 +24,9 @@ from mtsd.model.error_numbers import ER, NOT_ALLOWED
 from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.outcome.reason import Refused
-from mtsd.model.server import Flavour
 from mtsd.model.step import Satellite, Statement, Step
 from mtsd.model.temporary_tables import TableName
 from mtsd.model.xa_xid import XaXid
-from mtsd.wire.binlog_status import binlog_status
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.traits import ServerTraits, read_traits
@@ -33,26 +37,6 @@ _GUARD: Final = b"SAVEPOINT mtsd_guard"
 STATEMENTS_READ = b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 """Before a transaction with statements: under READ COMMITTED they could read different rows than
 on the source."""
-
-
-@dataclass(frozen=True, slots=True)
-class SessionSettings:
-    """What a session is opened with."""
-
-    binary_log: bool
-    """Whether the session's changes are written to the target's own binlog."""
-    gtid_domain_id: int = 0
-    """The domain of what it writes to the binlog of a MariaDB; 0: the target's server_id."""
-    sql_mode: bytes = b"0"
-    """The SQL mode between statements of the source, as an expression."""
-    source: Flavour | None = None
-    """The family of the source; None if it is the target's."""
-    rows_as_sql: bool = False
-    """Whether rows are applied as SQL, which may cascade."""
-    keeps_definers: bool = True
-    """Whether views, routines, triggers and events keep the definer that the source gives them."""
-    about: tuple[tuple[str, str], ...] = ()
-    """Attributes by which people find out whose session it is; see `Connection.open`."""
 
 
 class TargetSession:
@@ -81,7 +65,7 @@ class TargetSession:
             settings.sql_mode,
             rows_as_sql=settings.rows_as_sql,
         )
-        self._collations: dict[int, Collation] = {}
+        self._collations: Mapping[int, Collation] = {}
         self.branch: XaXid | None = None
         """The branch of an XA transaction that is open."""
         self._left: tuple[dict[bytes, bytes], Sequence[Satellite]] | None = None
@@ -224,7 +208,7 @@ class TargetSession:
         try:
             await self.connection.run(b"RELEASE " + _GUARD, 1)
         except ServerError as error:
-            raise _lost(error) from error
+            raise lost_in_cascade(error) from error
 
     async def commit(self, record: Sequence[bytes]) -> None:
         """Run the statements of `record` and commit, in one packet."""
@@ -240,7 +224,7 @@ class TargetSession:
         try:
             await self._commit([*release, *back, *record, b"COMMIT"])
         except ServerError as error:
-            raise _lost(error) if release else error from error
+            raise lost_in_cascade(error) if release else error from error
         self._is_guarded = False
         self._left = None
 
@@ -311,11 +295,7 @@ class TargetSession:
     async def known_collations(self, satellites: Sequence[Satellite]) -> Mapping[int, Collation]:
         """Return the target's collations by number, if these satellites need any."""
         if not self._collations and needs_collations(satellites):
-            rows = await self.connection.query(self.family.collations)
-            self._collations = {
-                literals.number(id_): Collation(str(name).encode(), str(character_set).encode())
-                for id_, name, character_set in rows
-            }
+            self._collations = await read_collations(self.connection, self.traits.server)
         return self._collations
 
     async def clean_left(self) -> None:
@@ -388,16 +368,7 @@ class TargetSession:
 
         ("", 0) if it does not, or if the user may not query it.
         """
-        if not self.is_logged:
-            return "", 0
-        try:
-            rows = await self.connection.query(binlog_status(self.traits.version))
-        except ServerError as error:
-            if error.number not in NOT_ALLOWED:
-                raise
-            return "", 0
-        file, offset, only, ignored, *_ = rows[0]
-        return ("", 0) if only or ignored else (str(file), literals.number(offset))
+        return await own_log_end(self.connection, self.traits) if self.is_logged else ("", 0)
 
     @understood("target")
     async def _read_warnings(self, found: list[tuple[int, str]]) -> bool:
@@ -411,34 +382,6 @@ class TargetSession:
             if each not in found:
                 found.append(each)
         return True
-
-
-def _lost(error: ServerError) -> ServerError:
-    """Return what an error of a transaction that was guarded means."""
-    if error.number != ER.SP_DOES_NOT_EXIST:
-        return error
-    lost = ServerError(
-        ER.LOCK_DEADLOCK,
-        "40001",
-        "a deadlock inside the cascade of a foreign key, of which the target says nothing"
-        " because innodb_native_foreign_keys is OFF",
-    )
-    lost.server = error.server
-    return lost
-
-
-def row_gone(error: ServerError) -> ServerError:
-    """Return what it means that a worker's row was not found, by a statement or a row event."""
-    gone = ServerError(
-        ROW_GONE,
-        "21000",
-        "mtsd's own row for this worker in slave_worker_info is gone, so nothing would show that"
-        " the transaction has been applied. If a view, trigger or routine of the target that a"
-        " statement uses deletes it, drop that, or give the position tables another [target]"
-        " schema; if somebody has deleted it, say where to continue with mtsd position set",
-    )
-    gone.server = error.server
-    return gone
 
 
 def next_gtid(gtid: str) -> bytes:

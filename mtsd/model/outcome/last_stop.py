@@ -20,13 +20,18 @@ class LastStop:
     group: int = 0
 
     @classmethod
-    def by(cls, error: BaseException, text: str, time: float) -> "LastStop":
-        """Return that of an error, whose whole message is `text`."""
+    def by(cls, error: BaseException | None, text: str, time: float) -> "LastStop":
+        """Return that of an error, whose whole message is `text`; without a text, a graceful one.
+
+        What is told without an error concerns no group.
+        """
         group = error.group if isinstance(error, MtsdError) else None
         number = error.number if isinstance(error, ServerError) else 0
         if group is not None:
             number = number or group.error
-        return cls(time, False, text, number, group.number if group is not None else 0)
+        return cls(
+            time, error is None and not text, text, number, group.number if group is not None else 0
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from mtsd.apply.position.lock_names import PRESERVING, LockNames, make_locks
 from mtsd.apply.position.position_tables import PositionTables
 from mtsd.apply.rows.convergent_sql import Change
 from mtsd.apply.session.binlog_allowed import allows_binlog
-from mtsd.apply.session.session import SessionSettings, TargetSession
+from mtsd.apply.session.session import TargetSession
+from mtsd.apply.session.session_settings import SessionSettings
 from mtsd.apply.tables.changed_keys import ChangedKeys
 from mtsd.apply.tables.foreign_keys import read_foreign_keys
 from mtsd.apply.tables.key_definitions import read_key_definitions

@@ -11,7 +11,8 @@ from mtsd.apply.position.lock_holder import tell_holder
 from mtsd.apply.position.lock_names import CHANNEL, LockNames
 from mtsd.apply.position.position_tables import PositionTables
 from mtsd.apply.rows.convergent_sql import Change
-from mtsd.apply.session.session import SessionSettings, TargetSession
+from mtsd.apply.session.session import TargetSession
+from mtsd.apply.session.session_settings import SessionSettings
 from mtsd.apply.session.xa import needs_branch_sessions
 from mtsd.config import Settings
 from mtsd.model.errors import NeedsPersonError

@@ -20,7 +20,8 @@ from mtsd.apply.session.innodb_monitor import (
     wait_for_ended_sessions,
     wait_for_session,
 )
-from mtsd.apply.session.session import SessionSettings, TargetSession
+from mtsd.apply.session.session import TargetSession
+from mtsd.apply.session.session_settings import SessionSettings
 from mtsd.apply.session.xa import UNKNOWN_XID, prepared_xids
 from mtsd.model.errors import ConnectionLostError, ServerError
 from mtsd.model.fault_points import nothing

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from mtsd.apply.session.session import SessionSettings, TargetSession
+from mtsd.apply.session.session import TargetSession
+from mtsd.apply.session.session_settings import SessionSettings
 from mtsd.model.errors import ServerError
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint

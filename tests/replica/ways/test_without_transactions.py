@@ -14,7 +14,8 @@ import pytest
 from mtsd.apply.appliers.binlog_applier import BinlogApplier
 from mtsd.apply.position.fencing import fence, take_lock
 from mtsd.apply.position.lock_names import LockNames
-from mtsd.apply.session.session import SessionSettings, TargetSession
+from mtsd.apply.session.session import TargetSession
+from mtsd.apply.session.session_settings import SessionSettings
 from mtsd.binlog.bytes.framing import FileFramer
 from mtsd.model.errors import ApplyError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
