@@ -79,7 +79,10 @@ def why_not_one(text: StatementText) -> str:
     routine, a trigger, an event or a package may. A text longer than `LONGEST_READ` is left to
     the server, which runs nothing of several statements either.
     """
-    if len(text.raw) > LONGEST_READ or _END not in text.raw or _has_body(text):
+    if len(text.raw) > LONGEST_READ or _END not in text.raw:
+        return ""
+    # Most have it in a string: then no tokens are needed.
+    if surely_one(text.raw, text.context) or _has_body(text):
         return ""
     end = -1
     for token in tokens_of(text):
