@@ -1,9 +1,7 @@
 """The start of a run: takes the channel, recovers, and opens what the run needs."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from functools import partial
-from time import monotonic
 from typing import Final
 
 import structlog
@@ -17,13 +15,8 @@ from mtsd.apply.rows.convergent_sql import Change
 from mtsd.apply.session.binlog_allowed import allows_binlog
 from mtsd.apply.session.session import TargetSession
 from mtsd.apply.session.session_settings import SessionSettings
-from mtsd.apply.tables.changed_keys import ChangedKeys
-from mtsd.apply.tables.foreign_keys import read_foreign_keys
-from mtsd.apply.tables.key_definitions import read_key_definitions
 from mtsd.binlog.groups.merged_databases import MergedDatabases
-from mtsd.binlog.groups.updated_tables import UpdatedTables
 from mtsd.config import Settings
-from mtsd.filter.filter import Filter
 from mtsd.filter.rules import Rules
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.fault_points import Reached, nothing
@@ -31,20 +24,14 @@ from mtsd.model.gtid import GtidSet
 from mtsd.model.outcome.reason import Refused
 from mtsd.model.progress import Progress
 from mtsd.model.server import Flavour, flavour_of_identity
-from mtsd.model.until import Goal, Until, refuse_other_family
+from mtsd.model.until import Until
 from mtsd.replica.core.apply_mode import applies_sql, change_of, in_repair, keeps_order
 from mtsd.replica.core.coordinator import Coordinator
 from mtsd.replica.core.earlier_runs import EarlierRuns
-from mtsd.replica.core.endpoints import about_session, endpoint, identity
+from mtsd.replica.core.endpoints import about_session, endpoint
 from mtsd.replica.core.filters import filter_of, rules_of
 from mtsd.replica.core.gtid_mode import Gtids, ToldGtids, gtids_of
 from mtsd.replica.core.limits import (
-    distribution_of,
-    goes_by_foreign_keys,
-    goes_by_keys,
-    limits_of,
-    reads_foreign_keys,
-    referred_in,
     splits,
 )
 from mtsd.replica.guards.domain_watch import DomainWatch
@@ -59,12 +46,18 @@ from mtsd.replica.run.first_start import first_start
 from mtsd.replica.run.key_readings import KeyReadings
 from mtsd.replica.run.position_home import identity_now, settle_home
 from mtsd.replica.run.replica import Replica
+from mtsd.replica.run.schedule_opening import (
+    open_schedule,
+    read_changed_keys,
+    read_joined_tables,
+    worker_count,
+)
+from mtsd.replica.run.stream_opening import SourceGates, groups_until, open_stream, stream_settings
 from mtsd.replica.stages.delay_stage import DelayStage
 from mtsd.replica.stages.folded_names import FoldedNames
 from mtsd.replica.stages.known_keys_stage import KnownKeysStage
-from mtsd.replica.stages.skipped_groups import AsSkipped, GroupStream
+from mtsd.replica.stages.skipped_groups import GroupStream
 from mtsd.replica.stages.split_stage import SplitStage
-from mtsd.replica.stages.until_stage import UntilStage
 from mtsd.replica.ways.split_keys import SplitKeys
 from mtsd.replica.workers.split_groups import SplitGroups
 from mtsd.replica.workers.stopped_group import record_stopped
@@ -83,7 +76,7 @@ from mtsd.source.rivalry import Rivalry
 from mtsd.source.stream import SourceStream, StreamSettings
 from mtsd.wire.binlog_status import executed_gtids
 from mtsd.wire.endpoint import CurrentEndpoint
-from mtsd.wire.link import Link, Links
+from mtsd.wire.link import Links
 from mtsd.wire.understood import understood
 
 _CHANNEL_WAIT_TIMEOUT_S: Final = 60
@@ -157,14 +150,14 @@ async def start(
         preserved, told = await _settle_gtids(gtids, session, recovered)
         held = await read_held(session.connection, session.traits, tables)
         refused_by = partial(refusal, gtids, held, recovered.gtids, recovered.mark.position)
-        changed_keys = await _changed_keys(settings, session, family, as_sql=as_sql)
-        foreign_keys = await _foreign_keys(settings, session)
+        changed_keys = await read_changed_keys(settings, session, family, as_sql=as_sql)
+        foreign_keys = await read_joined_tables(settings, session)
         coordinator = Coordinator(
-            _scheduler(settings, session, recovered, changed_keys, foreign_keys),
+            open_schedule(settings, session, recovered, changed_keys, foreign_keys),
             keeps_order=keeps_order(settings.replica),
             applied=earlier.applied,
         )
-        for index in range(_worker_count(settings)):
+        for index in range(worker_count(settings)):
             worker = await open_worker(
                 index, settings, tables, locks, coordinator, recovered, reached, current,
                 preserves=preserved is not None, as_sql=as_sql,
@@ -174,19 +167,15 @@ async def start(
         server = session.traits.server
         replicated = filter_of(settings, fold_case=fold_case, target=server, others=others)
         domains = DomainWatch(session)
-        stream = _stream(
+        stream = open_stream(
             settings,
-            session,
+            session.traits,
             recovered,
-            replicated,
-            foreign_keys,
-            coordinator,
-            guard,
+            stream_settings(settings.replica, replicated, foreign_keys),
+            SourceGates(coordinator, guard, domains, refused_by),
             earlier.rivalry,
-            domains,
             links.source,
             reached,
-            refused_by,
         )
         checkpointer = Checkpointer(
             session.connection,
@@ -203,7 +192,7 @@ async def start(
             # whose GTIDs a person may wait for.
             rests=session.is_logged and not replicated.rules,
         )
-        groups = _groups(stream, recovered, until)
+        groups = groups_until(stream, recovered, until)
         merged = [stream.merged]
         if fold_case:
             groups = names_folded = FoldedNames(groups)
@@ -299,7 +288,7 @@ async def _recover(
     await make_tables(session.connection, tables)
     await settle_home(session.connection, tables, identity_now(session.traits), earlier)
     others = await first_start(settings, session, tables, locks)
-    count = _worker_count(settings)
+    count = worker_count(settings)
     in_order = keeps_order(settings.replica)
     recovered = await recover(
         session.connection, tables, locks, count, reached, progress, keeps_order=in_order
@@ -366,143 +355,4 @@ def _guard(
         KnownServer(recovered.source_uuid, 0, source.host, source.port),
         by_binlog=by_binlog,
         preserves=gtids is Gtids.PRESERVE,
-    )
-
-
-def _worker_count(settings: Settings) -> int:
-    return max(settings.replica.parallel_workers, 1)
-
-
-@understood("target")
-async def _changed_keys(
-    settings: Settings, session: TargetSession, family: Flavour, *, as_sql: bool
-) -> ChangedKeys | None:
-    """Return what tells the keys of groups; None if the policy does not need it."""
-    replica = settings.replica
-    if not goes_by_keys(replica):
-        return None
-    fold_case = session.traits.lower_case_table_names
-    known = await read_key_definitions(
-        session.connection, session.traits.server.flavour, fold_case=fold_case
-    )
-    mariadb = SOURCES[family].dialect.tables_of_mariadb
-    return ChangedKeys(
-        known, fold_case=fold_case, as_sql=as_sql, bind=replica.bind, mariadb=mariadb
-    )
-
-
-@understood("target")
-async def _foreign_keys(settings: Settings, session: TargetSession) -> ForeignKeys:
-    """Return the target's foreign keys; none if the policy does not need them."""
-    if not reads_foreign_keys(settings.replica):
-        return NO_FOREIGN_KEYS
-    fold_case = session.traits.lower_case_table_names
-    return await read_foreign_keys(session.connection, fold_case=fold_case)
-
-
-def _scheduler(
-    settings: Settings,
-    session: TargetSession,
-    recovered: Recovered,
-    changed_keys: ChangedKeys | None,
-    foreign_keys: ForeignKeys,
-) -> Scheduler:
-    replica = settings.replica
-    fold_case = session.traits.lower_case_table_names
-    joined = frozenset[str]().union(*foreign_keys.databases)
-    if not goes_by_foreign_keys(replica, flavour_of_identity(recovered.source_uuid)):
-        # The source tells which groups they concern, of those that are there now.
-        foreign_keys = replace(foreign_keys, databases=())
-    # One worker always commits in the stream's order.
-    eventual = replica.consistency == "eventual"
-    in_order = replica.consistency == "any_time" and replica.parallel_workers > 1
-    distribution = distribution_of(settings, fold_case=fold_case)
-    policy = choose_policy(
-        replica.parallel_type,
-        replica.parallel_workers,
-        distribution.bind,
-        foreign_keys,
-        in_order=in_order,
-        eventual=eventual,
-        deletes_in_turn=bool(replica.newer_row_column),
-    )
-    fillers: dict[Need, Filler] = {Need.TABLES: UpdatedTables(fold_case=fold_case)}
-    if changed_keys is not None:
-        fillers[Need.KEYS] = changed_keys
-    scheduler = Scheduler(
-        policy,
-        _worker_count(settings),
-        limits_of(settings),
-        recovered.mark,
-        recovered.executed,
-        fillers=fillers,
-        alone=AloneRule(
-            ddl=replica.ddl == "alone",
-            ddl_in=joined,
-            statements=replica.statements == "alone",
-            all_but_rows=eventual,
-        ),
-        prepared=PreparedTransactions(
-            (each.xid, Prepared(each.databases, each.alone)) for each in recovered.prepared
-        ),
-        clock=monotonic,
-        in_order=in_order,
-        repair=recovered.repair,
-    )
-    scheduler.distribute(distribution)
-    return scheduler
-
-
-def _groups(stream: SourceStream, recovered: Recovered, until: Until | None) -> GroupStream:
-    """Return the source's groups, up to where the run is to end."""
-    groups = AsSkipped(stream, recovered.skipped)
-    if until is None or recovered.repair is not None:
-        return groups
-    refuse_other_family(until, flavour_of_identity(recovered.source_uuid))
-    goal = Goal(until, recovered.mark, recovered.executed.highest, recovered.gtids)
-    return UntilStage(groups, goal)
-
-
-def _stream(
-    settings: Settings,
-    session: TargetSession,
-    recovered: Recovered,
-    replicated: Filter,
-    foreign_keys: ForeignKeys,
-    coordinator: Coordinator,
-    guard: Guard,
-    rivalry: Rivalry,
-    domains: DomainWatch,
-    link: Link,
-    reached: Reached,
-    refused_by: Callable[[GtidSet], Refused | None],
-) -> SourceStream:
-    async def look(source: SourceSession) -> None:
-        await guard.look_at_source(source)
-        coordinator.checkpoint_due.set()
-
-    return SourceStream(
-        endpoint("source", settings.source),
-        identity(
-            settings.source,
-            recovered.daemon_uuid,
-            settings.replica.channel,
-            session.traits.reported,
-        ),
-        StreamSettings(
-            hold_bytes=settings.replica.pending_jobs_size_max,
-            chunk_bytes=settings.replica.batch_bytes,
-            replicated=replicated,
-            referred_in=referred_in(settings.replica, foreign_keys),
-        ),
-        recovered.mark,
-        recovered.source_uuid,
-        executed=recovered.gtids,
-        pulse=coordinator.pulse,
-        rivalry=rivalry,
-        watch=domains.look,
-        link=link,
-        reached=reached,
-        refusal=refused_by,
-        look=look,
     )
