@@ -106,6 +106,16 @@ def parse_execute_load_query(
         raise BinlogError(f"{what} event: unknown handling of duplicates {duplicates}") from None
 
 
+def failed_after_a_part(query: QueryEvent) -> str:
+    """Return that a LOAD DATA has failed on the source, as what its group contains; "" if not."""
+    if not query.error_code:
+        return ""
+    return (
+        f"a LOAD DATA that failed on the source with error {query.error_code} after a part of its"
+        " rows"
+    )
+
+
 def parse_block(event: bytes) -> tuple[int, bytes]:
     """Return file id and contents of a Begin_load_query or Append_block event, or Delete_file.
 

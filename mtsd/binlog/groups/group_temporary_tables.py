@@ -167,3 +167,8 @@ class GroupTemporaryTables:
 
     def _refuse(self, what: str) -> None:
         self.unsupported = self.unsupported or what
+
+
+def thread_of(event: bytes, query: QueryEvent) -> SourceThread:
+    """Return which thread of which server has run a statement."""
+    return int.from_bytes(event[5:9], "little"), query.thread_id

@@ -7,29 +7,26 @@ group by itself (`Log_event` execution modes of the server, sql/rpl_rli.h and lo
 
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from typing import Final
 
-from mtsd.binlog.bytes.event_type import ARTIFICIAL, BEFORE_5_6, IGNORABLE, EventType, type_name
+from mtsd.binlog.bytes.event_type import ARTIFICIAL, IGNORABLE, EventType, type_name
 from mtsd.binlog.bytes.header import HEADER_SIZE
 from mtsd.binlog.events.dialect import MYSQL
 from mtsd.binlog.events.event_reader import EventReader
-from mtsd.binlog.events.load_data import BEFORE_5_0, parse_execute_load_query
+from mtsd.binlog.events.load_data import BEFORE_5_0, failed_after_a_part, parse_execute_load_query
 from mtsd.binlog.events.query import in_utf8
-from mtsd.binlog.events.table_map import (
-    REFERRED_BY_FOREIGN_KEY_OF_OTHER_DATABASE,
-    TableMap,
-    parse_table_map,
-)
 from mtsd.binlog.events.xa_prepare import is_of, parse_xa_prepare
 from mtsd.binlog.events.xid import parse_xid
 from mtsd.binlog.groups.group_parts import SAVEPOINTS, XA_BY_ITSELF, XA_COMPLETIONS
+from mtsd.binlog.groups.known_temporary_tables import KnownTemporaryTables
 from mtsd.binlog.groups.load_data_files import LoadDataFiles
 from mtsd.binlog.groups.merged_databases import MergedDatabases
 from mtsd.binlog.groups.open_group import OpenGroup
 from mtsd.binlog.groups.plain_transactions import PlainTransactions
-from mtsd.binlog.groups.rewrite import plain_format_description, with_database
+from mtsd.binlog.groups.replicated_table_maps import ReplicatedTableMaps
+from mtsd.binlog.groups.rewrite import plain_format_description
 from mtsd.binlog.groups.timestamp_defaults import TimestampDefaults
+from mtsd.binlog.groups.ungrouped import why_not_grouped
 from mtsd.binlog.sql.statement import classify
 from mtsd.binlog.sql.xa_statement import xid_of
 from mtsd.filter.filter import UNFILTERED, Filter
@@ -43,12 +40,6 @@ from mtsd.model.temporary_tables import NONE_OPEN, NOT_KNOWN, TemporaryTables
 _TABLE_MAP: Final[int] = EventType.TABLE_MAP_EVENT.value
 _XID: Final[int] = EventType.XID_EVENT.value
 _QUERY: Final[int] = EventType.QUERY_EVENT.value
-_SYSTEM_ROWS: Final = (
-    "rows of {table}, a table of the server's own: this target would apply them without asking for"
-    ' a grant ([filter] system_schemas = "replicate" lets it, ignore_table leaves the table out)'
-)
-_MANY_MAPS: Final = 4096
-_MANY_BYTES: Final = 8 << 20
 
 
 class Grouper:
@@ -99,31 +90,26 @@ class Grouper:
         self._hold_bytes = hold_bytes
         self._chunk_bytes = min(chunk_bytes, hold_bytes)
         self._replicated = replicated
-        self.temporary = temporary
-        """What is known about the source's temporary tables after the last complete group."""
         self.files = files or LoadDataFiles(hold_bytes)
         """The files of LOAD DATA whose statement has not been read."""
         self._fold_case = fold_case
         self._timestamp_defaults = timestamp_defaults or TimestampDefaults(None)
         self._merged = merged or MergedDatabases()
-        self._referred_in = referred_in
-        self._start = start
+        self._temporary = KnownTemporaryTables(temporary, start, self._reader)
         self._before = start.offset
         """Where the last event begins, in its file."""
-        self._gaps = 0
         self._format = b""
-        self._maps: dict[bytes, tuple[TableMap, bytes | None]] = {}
-        """By the bytes after the header: the contents, and the event; None if it is left out.
-
-        Both have the database's name on the target. The first such event stands for all of them:
-        their headers contain nothing useful.
-        """
-        self._maps_size = 0
+        self._maps = ReplicatedTableMaps(replicated, self._merged, referred_in)
         self._plain = PlainTransactions(hold_bytes, self._merged)
         self._group: OpenGroup | None = None
         """The group whose GTID or first event has been seen, but not its end."""
         if description:
             self._described(description)
+
+    @property
+    def temporary(self) -> TemporaryTables:
+        """What is known about the source's temporary tables after the last complete group."""
+        return self._temporary.known
 
     @property
     def inside(self) -> bool:
@@ -173,9 +159,9 @@ class Grouper:
                     if group.is_full:
                         yield from group.overflow()
                 elif group is None and code in self._dialect.heads:
-                    if self._gaps != reader.gaps:
+                    if self._temporary.has_gap:
                         self._before = reader.offset - len(events[at])
-                        known = self._after_gap()
+                        known = self._temporary.after_gap()
                         if known is not None:
                             yield PositionReached(Position(file, self._before), temporary=known)
                     self._opened(event).head(self._dialect.parse_head(event))
@@ -207,7 +193,7 @@ class Grouper:
                 chunk_bytes=self._chunk_bytes,
                 replicated=self._replicated,
                 description=self._format,
-                temporary=self.temporary,
+                temporary=self._temporary.known,
                 fold_case=self._fold_case,
                 renames_temporary=self._dialect.renames_temporary,
                 merged=self._merged,
@@ -216,36 +202,16 @@ class Grouper:
 
     def _table_map(self, event: bytes, group: OpenGroup) -> None:
         body = event[HEADER_SIZE:]
-        known = self._maps.get(body)
-        if known is None:
-            self._maps_size += len(body)
-            if len(self._maps) >= _MANY_MAPS or self._maps_size > _MANY_BYTES:
-                self._maps.clear()
-                self._maps_size = len(body)
-            known = self._maps[body] = self._on_target(event)
-        table, kept = known
+        table, kept = self._maps.of(body, event)
         if kept is None:
             group.leave_out(event[19:25], self._replicated.owners(table.database))
-            if self._replicated.refuses_rows(table.database, table.table):
+            if reason := self._maps.refusal(table):
                 # Unlearned: the fast path would leave it out without a word.
-                group.refuse(_SYSTEM_ROWS.format(table=f"{table.database}.{table.table}"))
+                group.refuse(reason)
                 return
         else:
             group.table_map(kept, table)
         self._plain.learn_table(body, table, kept)
-
-    def _on_target(self, event: bytes) -> tuple[TableMap, bytes | None]:
-        table = parse_table_map(event)
-        name = self._replicated.row_database(table.database, table.table)
-        if name is None:
-            return table, None
-        if self._referred_in is not None and self._replicated.folded(name) not in self._referred_in:
-            table = replace(table, flags=table.flags & ~REFERRED_BY_FOREIGN_KEY_OF_OTHER_DATABASE)
-        if self._replicated.rules.rewrite_db:
-            self._merged.learn(table.database, name, self._replicated.folded(name))
-        if name == table.database:
-            return table, event
-        return replace(table, database=name), with_database(event, name)
 
     def _other(self, code: int, event: bytes) -> Iterator[StreamItem]:
         in_file = event[13:17] != b"\0\0\0\0"
@@ -270,7 +236,7 @@ class Grouper:
             kind = GroupKind.ROWS if prepared.one_phase else GroupKind.XA_PREPARE
             yield from self._end(kind, event)
         elif code in dialect.passed_over:
-            known = self._after_gap()
+            known = self._temporary.after_gap()
             if known is not None:
                 yield PositionReached(self.position, temporary=known)
             if code in dialect.between_groups and self._group is None:
@@ -283,8 +249,8 @@ class Grouper:
             yield from self.abandon()
             created = self._described(event)
             if in_file:
-                created = created and not self._is_known
-                known = self._news(NONE_OPEN) if created else None
+                created = created and not self._temporary.are_those_of_start
+                known = self._temporary.news(NONE_OPEN) if created else None
                 yield PositionReached(self.position, temporary=known)
         elif code in dialect.previous_gtids:
             if self._group is not None:
@@ -293,12 +259,17 @@ class Grouper:
                     return
                 raise BinlogError(f"a {type_name(code)} inside a group")
             gtids = dialect.previous_gtids[code](event)
-            complete = self._gaps == self._reader.gaps and bool(self._start.file)
-            known = self._after_gap()
+            complete = not self._temporary.has_gap and self._temporary.has_start
+            known = self._temporary.after_gap()
             if in_file:
-                if dialect.all_have_gtids and not gtids and complete and not self._is_known:
+                if (
+                    dialect.all_have_gtids
+                    and not gtids
+                    and complete
+                    and not self._temporary.are_those_of_start
+                ):
                     # Asked by GTID, a MariaDB conceals that it was started with its first file.
-                    known = self._news(NONE_OPEN)
+                    known = self._temporary.news(NONE_OPEN)
                 yield PositionReached(self.position, gtids, known)
         elif code == EventType.STOP_EVENT:
             yield from self.abandon()
@@ -314,44 +285,15 @@ class Grouper:
             self._opened(event).satellite(parse(event), event)
         elif code in dialect.load_data:
             yield from self._load_data(code, event)
-        elif code in dialect.fragments:
-            raise BinlogError(
-                "a row event in fragments, as MariaDB writes it from 12.3 on if it is larger than"
-                " binlog_row_event_fragment_threshold, cannot be applied; raise that variable on"
-                " the source above its largest row events, apply this transaction by hand, and"
-                " continue after it with mtsd position set"
-            )
-        elif not int.from_bytes(event[17:19], "little") & IGNORABLE:
-            if code in BEFORE_5_6:
-                raise BinlogError(f"a {type_name(code)}, which only servers before 5.6 write")
-            raise BinlogError(f"an event of unknown type {code}")
+        elif code in dialect.fragments or not int.from_bytes(event[17:19], "little") & IGNORABLE:
+            raise BinlogError(why_not_grouped(code, dialect))
         if self._group is not None and self._group.is_full:
             yield from self._group.overflow()
-
-    @property
-    def _is_known(self) -> bool:
-        """Whether the position is not after the start, where a dump by GTID may begin."""
-        return bool(self._start.file) and self.position <= self._start
-
-    def _after_gap(self) -> TemporaryTables | None:
-        """Return what is known about temporary tables if events have been left out unknown."""
-        if self._gaps == self._reader.gaps:
-            return None
-        self._gaps = self._reader.gaps
-        return None if self._is_known else self._news(self.temporary.with_gap())
-
-    def _news(self, temporary: TemporaryTables) -> TemporaryTables | None:
-        """Note what is known about temporary tables from here on; return it if it has changed."""
-        if temporary == self.temporary:
-            return None
-        self.temporary = temporary
-        return temporary
 
     def _described(self, event: bytes) -> bool:
         """Process a format description; return whether the source started with its file."""
         self._format = plain_format_description(event)
-        self._maps.clear()
-        self._maps_size = 0
+        self._maps.forget()
         self._plain.forget_tables()
         dialect = self._reader.dialect
         if dialect is not self._dialect:
@@ -427,11 +369,7 @@ class Grouper:
 
     def _load_data(self, code: int, event: bytes) -> Iterator[StreamItem]:
         if code in BEFORE_5_0:
-            raise BinlogError(
-                f"LOAD DATA of a MySQL 4.0 or 4.1 source ({self._dialect.load_data[code]} event)"
-                " cannot be applied; upgrade that source, or load the file on the target by hand"
-                " and continue after it with mtsd position set"
-            )
+            raise BinlogError(why_not_grouped(code, self._dialect))
         group = self._opened(event)
         if code != EventType.EXECUTE_LOAD_QUERY_EVENT:
             self.files.take(event)
@@ -441,11 +379,8 @@ class Grouper:
             return
         query, file = parse_execute_load_query(event, self._dialect.parse_query)
         query = self._timestamp_defaults.completed(query)
-        if query.error_code:
-            group.refuse(
-                f"a LOAD DATA that failed on the source with error {query.error_code} after a part"
-                " of its rows"
-            )
+        if reason := failed_after_a_part(query):
+            group.refuse(reason)
         earlier = self.files.of_statement(file.file_id)
         if not isinstance(earlier, str):
             for block in earlier:
@@ -461,6 +396,6 @@ class Grouper:
         if group is None:
             raise BinlogError(f"the end of a transaction (event type {event[4]}) without a BEGIN")
         self.next_number += 1
-        self.temporary = group.temporary
+        self._temporary.known = group.temporary
         self.files.end_group()
         yield from group.end(kind, event, self.position)

@@ -1,20 +1,25 @@
 """A group while it is being read: what the events so far amount to."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 from mtsd.binlog.bytes.event_type import MTS_ISOLATE, THREAD_SPECIFIC
 from mtsd.binlog.events.gtid_event import GtidEvent, Opens
-from mtsd.binlog.events.query import INTERRUPTIONS, MAX_DBS_IN_EVENT_MTS
+from mtsd.binlog.events.query import INTERRUPTIONS
 from mtsd.binlog.events.rows import STMT_END
 from mtsd.binlog.events.table_map import TableMap
-from mtsd.binlog.groups.group_temporary_tables import GroupTemporaryTables
+from mtsd.binlog.groups.group_scope import GroupScope
+from mtsd.binlog.groups.group_temporary_tables import GroupTemporaryTables, thread_of
 from mtsd.binlog.groups.held_events import HeldEvents
 from mtsd.binlog.groups.merged_databases import MergedDatabases
-from mtsd.binlog.groups.replicated_statement import WITHOUT_EFFECT, renamed, replicated_part
+from mtsd.binlog.groups.replicated_statement import (
+    WITHOUT_EFFECT,
+    of_version,
+    renamed,
+    replicated_part,
+)
 from mtsd.binlog.sql.one_statement import why_not_one
-from mtsd.binlog.sql.qualifiers import defines_by_query, qualifiers
+from mtsd.binlog.sql.qualifiers import defines_by_query
 from mtsd.filter.filter import Filter
 from mtsd.model.errors import BinlogError
 from mtsd.model.group import (
@@ -31,8 +36,6 @@ from mtsd.model.step import FromFile, QueryEvent, Satellite, StatementKind
 from mtsd.model.temporary_tables import SourceThread, TemporaryTables
 from mtsd.model.xa_xid import XaXid
 
-_MOST_NAMED: Final = 1 << 16
-"""Databases of a group: one with more runs alone, and the rest need not be known."""
 _OF_XIDS: Final = frozenset({GroupKind.XA_PREPARE, GroupKind.XA_COMPLETE})
 _DEFINITIONS: Final = frozenset({StatementKind.TEMPORARY, StatementKind.DDL})
 """They may concern temporary tables without the flag THREAD_SPECIFIC, and contain a query."""
@@ -51,9 +54,9 @@ class OpenGroup:
     """
 
     __slots__ = (
-        "_alone", "_begin", "_chunk_bytes", "_databases", "_description", "_flags_differ",
+        "_begin", "_chunk_bytes", "_description", "_flags_differ",
         "_head", "_held", "_hold_bytes", "_kind", "_left_out", "_limit", "_merged", "_number",
-        "_owners", "_passed_on", "_replicated", "_row_flags", "_temporary", "_timestamp",
+        "_owners", "_passed_on", "_replicated", "_row_flags", "_scope", "_temporary", "_timestamp",
         "_timestamp_defaults", "_total", "_unsupported", "begun", "rolled_back", "streaming", "xid",
     )  # fmt: skip
 
@@ -93,11 +96,10 @@ class OpenGroup:
         self._kind: GroupKind | None = None
         self._total = 0
         self._limit = hold_bytes
-        self._databases: dict[str, None] = {}
+        self._scope = GroupScope(replicated, merged)
         self._held = HeldEvents()
         self._timestamp_defaults: bool | None = None
         """The explicit_defaults_for_timestamp of its session, as far as its statements say it."""
-        self._alone = False
         self._unsupported = ""
         self._row_flags: int | None = None
         self._flags_differ = False
@@ -158,12 +160,7 @@ class OpenGroup:
         if self._left_out:
             self._left_out.discard(event[19:25])
         self._temporary.only = False
-        if len(self._databases) < _MOST_NAMED:
-            self._databases[table.database] = None
-        else:
-            self._alone = True
-        if table.referred_by_foreign_key_of_other_database:
-            self._alone = True
+        self._scope.has_rows_of(table)
         self._held.add_row(event)
 
     def refuse(self, what: str) -> None:
@@ -238,16 +235,16 @@ class OpenGroup:
         applied = self._on_target(query, kind)
         if applied is None:
             if thread is not None and query.alter_phase not in WITHOUT_EFFECT:
-                self._temporary.left_out(thread, self._renamed(query), kind)
+                self._temporary.left_out(thread, renamed(query, self._replicated), kind)
             self._held.leave_out_statement(file)
             return False
         if thread is None:
-            self._temporary.beside(_thread_of(event, query))
+            self._temporary.beside(thread_of(event, query))
         elif not self._has_to_be_applied(thread, applied, kind):
             self._held.leave_out_statement(None)
             return False
         if kind is StatementKind.DDL and self._head is not None:
-            applied = _of_version(applied, self._head.original_server_version)
+            applied = of_version(applied, self._head.original_server_version)
         # A LOAD DATA is written anew to be sent, and judged then: the source writes its separators
         # with backslashes, whatever these mean in its SQL mode.
         if file is None and (reason := why_not_one(applied.text)):
@@ -261,9 +258,14 @@ class OpenGroup:
             self._kind = GroupKind.CREATE_SELECT
         elif self._kind is None and (self.begun or file is not None):
             self._kind = GroupKind.STATEMENTS
-        self._note_databases(query.updated_databases, applied, file)
+        self._scope.has_statement(
+            query.updated_databases,
+            applied,
+            loads=file is not None,
+            defines=not self.begun or self.creates_and_fills,
+        )
         if kind in _DEFINITIONS and defines_by_query(applied.text):
-            self._alone = True
+            self._scope.alone = True
         self._held.add_statement(event, applied, kind, file)
         self._take_state_over(query)
         return True
@@ -279,43 +281,13 @@ class OpenGroup:
         self._held.row_state = row_state(query.context, former)
         return self._held.row_state != former
 
-    def _note_databases(
-        self, names: tuple[str, ...] | None, query: QueryEvent, file: FromFile | None
-    ) -> None:
-        """Note the databases of a statement; `names` are those that it lists on the source."""
-        if not names or query.over_max or names == ("",):
-            self._alone = True
-            names = (query.database,) if query.database else ()
-        used = dict.fromkeys(names)
-        if self._replicated.rules.rewrite_db:
-            # Only the default database is renamed, and which of the names stand for it is unknown.
-            for name in names:
-                for each in (name, self._replicated.target_name(name)):
-                    used[each] = None
-                    if not self._alone:
-                        self._merged.learn(name, each, self._replicated.folded(each))
-        if file is not None and query.database:
-            # Its character set is that of the file.
-            used[query.database] = None
-        if not self.begun or self.creates_and_fills:
-            used |= dict.fromkeys(qualifiers(query.text))
-            if query.database:
-                used[query.database] = None
-            if len(used) > MAX_DBS_IN_EVENT_MTS:
-                self._alone = True
-        for name in used:
-            if len(self._databases) >= _MOST_NAMED:
-                self._alone = True
-            elif not self._replicated.is_position_schema(name):
-                self._databases[name] = None
-
     def _specific_to(
         self, event: bytes, query: QueryEvent, kind: StatementKind
     ) -> SourceThread | None:
         """Return the thread whose temporary tables a statement concerns; None if none is known."""
-        thread = _thread_of(event, query)
+        thread = thread_of(event, query)
         specific = event[17] & THREAD_SPECIFIC or kind is StatementKind.TEMPORARY
-        if specific or self._temporary.renames(thread, self._renamed(query), kind):
+        if specific or self._temporary.renames(thread, renamed(query, self._replicated), kind):
             return thread
         return None
 
@@ -327,9 +299,6 @@ class OpenGroup:
         if part.refused:
             self.refuse(part.refused)
         return part.query
-
-    def _renamed(self, query: QueryEvent) -> QueryEvent:
-        return renamed(query, self._replicated)
 
     def _has_to_be_applied(
         self, thread: SourceThread, query: QueryEvent, kind: StatementKind
@@ -384,7 +353,7 @@ class OpenGroup:
         ):
             self._held.leave_out_idle()
         if int.from_bytes(event[17:19], "little") & MTS_ISOLATE:
-            self._alone = True
+            self._scope.alone = True
         if self._left_out and self._row_flags is None:
             # Table maps may be left, of tables without a row event.
             self._held.leave_out_table_maps()
@@ -397,17 +366,17 @@ class OpenGroup:
         if not self._held:
             if not (self.streaming or self._unsupported or kind in _NEVER_EMPTY):
                 kind = GroupKind.EMPTY
-                self._databases.clear()
+                self._scope.databases.clear()
         elif self.streaming:
             yield self._chunk()
-        databases = tuple(self._databases)
+        databases = tuple(self._scope.databases)
         head = None if self._head is None else self._merged.in_order(self._head, databases)
         group = Group(
             number=self._number,
             kind=kind,
             end=end,
             databases=databases,
-            alone=self._alone,
+            alone=self._scope.alone,
             steps=self._held.taken_steps(),
             size=self._total + self._held.size,
             row_flags=None if self._flags_differ else self._row_flags,
@@ -433,16 +402,5 @@ class OpenGroup:
 
     def _commit_time(self) -> int:
         head = self._head
-        if head is not None and head.immediate_commit_time:
-            return head.immediate_commit_time
-        return self._timestamp * 1_000_000
-
-
-def _of_version(query: QueryEvent, version: int) -> QueryEvent:
-    if not version:
-        return query
-    return query.in_session(replace(query.context, original_server_version=version))
-
-
-def _thread_of(event: bytes, query: QueryEvent) -> SourceThread:
-    return int.from_bytes(event[5:9], "little"), query.thread_id
+        said = 0 if head is None else head.immediate_commit_time
+        return said or self._timestamp * 1_000_000

@@ -1,7 +1,7 @@
 """What of a statement is replicated, and as which statement it runs on the target."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from mtsd.binlog.groups.position_schema import Treatment, treatment
@@ -76,3 +76,10 @@ def _owners(query: QueryEvent, replicated: Filter, *, applied: bool) -> tuple[st
             except NotSupportedError:
                 owners[channel] = None
     return tuple(owners)
+
+
+def of_version(query: QueryEvent, version: int) -> QueryEvent:
+    """Return a definition as one that a MySQL of this version ran first; 0: it is not known."""
+    if not version:
+        return query
+    return query.in_session(replace(query.context, original_server_version=version))
