@@ -27,6 +27,7 @@ _DELETES: Final = frozenset(
     {EventType.DELETE_ROWS_EVENT.value, EventType.DELETE_ROWS_EVENT_V1.value}
 )
 _PARTIAL_JSON: Final = 1
+_NO_COLUMNS: Final = frozenset[int]()
 
 
 class RowImage(NamedTuple):
@@ -45,6 +46,18 @@ class RowChange(NamedTuple):
 
     before: RowImage | None
     after: RowImage | None
+
+
+class PlacedRow(NamedTuple):
+    """One row of an event, which ends at byte `end`, as it is there.
+
+    After a partial update, the JSON columns with these `diffs` do not hold a whole document.
+    """
+
+    before: RowImage | None
+    after: RowImage | None
+    diffs: frozenset[int]
+    end: int
 
 
 class ImageDecoder:
@@ -102,6 +115,10 @@ class ImageDecoder:
         return RowImage(self.columns, tuple(values)), at
 
 
+def _without_a_column(size: int) -> BinlogError:
+    return BinlogError(f"row event: {size} bytes of rows without a column")
+
+
 def _placed(error: BinlogError, column: ColumnFormat, at: int) -> BinlogError:
     text = str(error)
     if text.startswith(column.where):
@@ -113,7 +130,8 @@ class RowDecoder:
     """Reads the row events of one table map.
 
     `told` is what the table map itself does not say (`mtsd.binlog.values.column_format`); `wanted`
-    are the columns whose values are, by index, None for all.
+    are the columns whose values are, by index, None for all. Values stay bytes if they are to be
+    `raw`: one that is no value of its type does not stop the others then.
     """
 
     def __init__(
@@ -121,8 +139,11 @@ class RowDecoder:
         table: TableMap,
         told: OptionalMetadata | None = None,
         wanted: Collection[int] | None = None,
+        *,
+        raw: bool = False,
     ) -> None:
         self.table = table
+        self._raw = raw
         self.formats = column_formats(table, told)
         self._wanted = frozenset(range(len(self.formats)) if wanted is None else wanted)
         self._json = json_columns(self.formats)
@@ -141,7 +162,11 @@ class RowDecoder:
         first, second = self.bitmaps(event, header)
         kind = event[4]
         if kind == _PARTIAL_UPDATE:
-            yield from self._partial_updates(event, header.rows_at, first, second)
+            for row in self.rows(event, header):
+                if row.before is not None and row.after is not None:
+                    yield RowChange(
+                        self._read_before(row.before), self._applied(row.before, row.after)
+                    )
             return
         decoder = self._decoder(first)
         later = self._decoder(second) if kind in _UPDATES else decoder
@@ -160,30 +185,41 @@ class RowDecoder:
             else:
                 yield RowChange(None, image)
             if at == start:
-                raise BinlogError(f"row event: {end - at} bytes of rows without a column")
+                raise _without_a_column(end - at)
 
     def ends(self, event: bytes) -> list[int]:
         """Return where each row of a row event ends; no values have to be `wanted`.
 
         Raises as `changes` does.
         """
-        header = parse_rows_header(event)
+        return [row.end for row in self.rows(event, parse_rows_header(event))]
+
+    def rows(self, event: bytes, header: RowsHeader) -> Iterator[PlacedRow]:
+        """Yield the rows of a row event as they are in it. Raises as `changes` does."""
         first, second = self.bitmaps(event, header)
         kind = event[4]
-        ends: list[int] = []
+        # Documents before are kept as they are: diffs are applied to their binary form.
+        decoder = self._decoder(first, _KEEP_JSON if kind == _PARTIAL_UPDATE else 0)
         at = header.rows_at
-        while at < len(event):
+        end = len(event)
+        while at < end:
             start = at
-            _, at = self._decoder(first).read(event, at)
+            diffs = 0
+            image, at = decoder.read(event, at)
+            before: RowImage | None = None
+            after: RowImage | None = None
             if kind in _UPDATES:
-                partial = 0
+                before = image
                 if kind == _PARTIAL_UPDATE:
-                    partial, at = self._partial(event, at)
-                _, at = self._decoder(second, partial).read(event, at)
+                    diffs, at = self._partial(event, at)
+                after, at = self._decoder(second, diffs).read(event, at)
+            elif kind in _DELETES:
+                before = image
+            else:
+                after = image
             if at == start:
-                raise BinlogError(f"row event: {len(event) - at} bytes of rows without a column")
-            ends.append(at)
-        return ends
+                raise _without_a_column(end - at)
+            yield PlacedRow(before, after, self._columns_of(diffs), at)
 
     def bitmaps(self, event: bytes, header: RowsHeader) -> tuple[bytes, bytes]:
         """Return the bitmaps of the columns before and after, the same but for updates.
@@ -207,17 +243,11 @@ class RowDecoder:
         bits = int.from_bytes(bitmap, "little")
         return [index for index in range(len(self.formats)) if bits >> index & 1]
 
-    def _partial_updates(
-        self, event: bytes, at: int, first: bytes, second: bytes
-    ) -> Iterator[RowChange]:
-        # Documents before are kept as they are: diffs are applied to their binary form.
-        decoder = self._decoder(first, _KEEP_JSON)
-        end = len(event)
-        while at < end:
-            before, at = decoder.read(event, at)
-            partial, at = self._partial(event, at)
-            after, at = self._decoder(second, partial).read(event, at)
-            yield RowChange(self._read_before(before), self._applied(before, after))
+    def _columns_of(self, diffs: int) -> frozenset[int]:
+        """Return the JSON columns whose bits are set, by index."""
+        if not diffs:
+            return _NO_COLUMNS
+        return frozenset(index for at, index in enumerate(self._json) if diffs >> at & 1)
 
     def _partial(self, event: bytes, at: int) -> tuple[int, int]:
         """Return the bits of the JSON columns of which there are diffs only, and where they end."""
@@ -262,6 +292,8 @@ class RowDecoder:
         return found
 
     def _converter(self, index: int, partial: int) -> Convert:
+        if self._raw:
+            return bytes
         if partial and index in self._json:
             if partial == _KEEP_JSON:
                 return bytes

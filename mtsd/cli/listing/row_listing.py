@@ -1,17 +1,15 @@
 """The rows of row events, listed below their events."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from mtsd.binlog.bytes.cursor import Cursor
 from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.bytes.header import HEADER_SIZE
 from mtsd.binlog.events.gtid_event import GtidEvent
 from mtsd.binlog.events.rows import DUMMY_TABLE_ID, STMT_END, UPDATES, RowsHeader
 from mtsd.binlog.events.table_map import TableMap
-from mtsd.binlog.values.column_format import column_formats, json_columns
-from mtsd.binlog.values.row_image import ImageDecoder
+from mtsd.binlog.values.row_image import RowDecoder, RowImage
 from mtsd.cli.listing.event_listing import EventLine
 from mtsd.cli.listing.shown_values import (
     Shown,
@@ -26,8 +24,6 @@ from mtsd.cli.output import json_of
 from mtsd.model.errors import BinlogError, NotSupportedError
 
 _UPDATES: Final = frozenset(kind.value for kind in UPDATES)
-_PARTIAL_UPDATE: Final = EventType.PARTIAL_UPDATE_ROWS_EVENT.value
-_PARTIAL_JSON: Final = 1
 _INSERTS: Final = frozenset({EventType.WRITE_ROWS_EVENT.value, EventType.WRITE_ROWS_EVENT_V1.value})
 _MOST_TABLES: Final = 1024
 
@@ -162,73 +158,29 @@ class _TableRows:
 
     def __init__(self, table: TableMap) -> None:
         self.table = table
-        self._formats = column_formats(table)
-        self._json = json_columns(self._formats)
+        self._decoder = RowDecoder(table, raw=True)
         self._columns = tuple(
             (column.name or f"@{index + 1}", show_of(column))
-            for index, column in enumerate(self._formats)
+            for index, column in enumerate(self._decoder.formats)
         )
-        self._decoders: dict[bytes, ImageDecoder] = {}
 
     def rows(
         self, event: bytes, header: RowsHeader
     ) -> Iterator[tuple[Image | None, Image | None, int]]:
         """Yield each row's images before and after, and where it ends in the event."""
-        width = len(self._formats)
-        if header.width != width:
-            raise BinlogError(f"{header.width} columns, and {width} in their table map")
-        size = (width + 7) >> 3
-        kind = event[4]
-        first = self._decoder(event[header.bitmaps_at : header.bitmaps_at + size])
-        second = self._decoder(event[header.rows_at - size : header.rows_at])
-        at, end = header.rows_at, len(event)
-        while at < end:
-            start = at
-            before: Image | None = None
-            after: Image | None = None
-            if kind in _UPDATES:
-                before, at = self._image(first, event, at)
-                partial = 0
-                if kind == _PARTIAL_UPDATE:
-                    partial, at = self._partial(event, at)
-                after, at = self._image(second, event, at, partial)
-            elif kind in _INSERTS:
-                after, at = self._image(first, event, at)
-            else:
-                before, at = self._image(first, event, at)
-            if at == start:
-                raise BinlogError(f"{end - at} bytes of rows without a column")
-            yield before, after, at
+        for before, after, diffs, end in self._decoder.rows(event, header):
+            yield self._shown(before), self._shown(after, diffs), end
 
-    def _partial(self, event: bytes, at: int) -> tuple[int, int]:
-        """Return the bits of the JSON columns with changes only, and where they end."""
-        cursor = Cursor(event, at, "row event")
-        partial = 0
-        if cursor.net_int("options of an image") & _PARTIAL_JSON:
-            partial = cursor.uint((len(self._json) + 7) >> 3, "partial bits")
-        return partial, cursor.at
-
-    def _image(
-        self, decoder: ImageDecoder, event: bytes, at: int, partial: int = 0
-    ) -> tuple[Image, int]:
-        image, at = decoder.read(event, at)
+    def _shown(self, image: RowImage | None, diffs: Collection[int] = ()) -> Image | None:
+        if image is None:
+            return None
         values: list[tuple[str, Shown]] = []
         for index, raw in zip(image.columns, image.values, strict=True):
             name, show = self._columns[index]
-            if partial and index in self._json and partial >> self._json.index(index) & 1:
+            if index in diffs:
                 show = changes_of_document
             values.append((name, show(raw) if isinstance(raw, bytes) else None))
-        return tuple(values), at
-
-    def _decoder(self, bitmap: bytes) -> ImageDecoder:
-        found = self._decoders.get(bitmap)
-        if found is None:
-            bits = int.from_bytes(bitmap, "little")
-            present = [index for index in range(len(self._formats)) if bits >> index & 1]
-            # The values stay bytes: one that is no value of its type must not stop the others.
-            found = ImageDecoder(self._formats, present, [bytes] * len(self._formats))
-            self._decoders[bitmap] = found
-        return found
+        return tuple(values)
 
 
 def _operation(kind: int) -> str:
