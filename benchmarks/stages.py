@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.key_guess import keys_by_first_columns
-from mtsd.apply.position.worker_info import RowChange, WorkerInfo
+from mtsd.apply.position.worker_info import WorkerInfo, WorkerRowChange
 from mtsd.apply.rows.bundle import commands, row_statements
 from mtsd.apply.tables.changed_keys import ChangedKeys
 from mtsd.apply.tables.key_definitions import KeyDefinitions
@@ -218,14 +218,14 @@ class Run:
             spent[2] += clock() - began
         return has_applied
 
-    def _advanced(self, worker: int, batch: Sequence[Group]) -> RowChange:
+    def _advanced(self, worker: int, batch: Sequence[Group]) -> WorkerRowChange:
         before = self._rows[worker]
         row: WorkerRow = before.advanced(batch, self._scheduler.stored)
         self._rows[worker] = row
-        return RowChange(self._info, row, before)
+        return WorkerRowChange(self._info, row, before)
 
 
-def _statements(batch: Sequence[Group], change: RowChange, *, by_clock: bool) -> None:
+def _statements(batch: Sequence[Group], change: WorkerRowChange, *, by_clock: bool) -> None:
     rows = row_statements(batch, _LIMITS.batch_bytes, change, set(), by_clock=by_clock)
     first = list(islice(rows, 2))
     if len(first) != 1:

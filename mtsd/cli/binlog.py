@@ -14,8 +14,8 @@ from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
 from mtsd.cli.complaint import complain
 from mtsd.cli.listing.event_listing import SHORT, EventLine, event_lines
 from mtsd.cli.listing.group_selection import (
+    GroupPlace,
     NothingFoundError,
-    Place,
     SelectedGroups,
     Selection,
     events_within,
@@ -242,7 +242,7 @@ class _Shown:
             )
             yield self._selection.lines(lines)
 
-    def _places(self) -> Iterator[tuple[ListedFile, Place]]:
+    def _places(self) -> Iterator[tuple[ListedFile, GroupPlace]]:
         groups = SelectedGroups(self._selection)
         for file in self.files:
             for place in groups.of(file):

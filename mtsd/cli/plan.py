@@ -17,7 +17,7 @@ from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
 from mtsd.cli.complaint import complain
 from mtsd.cli.listing.listed_files import ListedFile, files_of_source, local_files
 from mtsd.cli.output import print_json, print_line
-from mtsd.cli.progress import Progress
+from mtsd.cli.progress import ProgressLines
 from mtsd.config import Settings
 from mtsd.config.settings import ReplicaSettings
 from mtsd.model.errors import BinlogError, MtsdError
@@ -35,7 +35,7 @@ from mtsd.plan.candidate import (
 from mtsd.plan.costs import Machines
 from mtsd.plan.load import binds_worth_a_try, load_of
 from mtsd.plan.page import page
-from mtsd.plan.plan import Fit, Plan
+from mtsd.plan.plan import FittedPoint, Plan
 from mtsd.plan.points import points_json, read_points
 from mtsd.plan.replayed_group import ReplayedGroup, repeated
 from mtsd.plan.table import lines
@@ -187,7 +187,7 @@ def _planned(args: argparse.Namespace) -> Plan:
 
     settings = load_configuration(args).settings if args.config else None
     points = [] if args.measure else _read(args.points)
-    with Progress() as progress, TemporaryDirectory(prefix="mtsd-plan-") as folder:
+    with ProgressLines() as progress, TemporaryDirectory(prefix="mtsd-plan-") as folder:
         record = args.record or Path(folder, "groups.parquet")
         if not record.exists():
             _record(args, record, progress)
@@ -204,7 +204,7 @@ def _planned(args: argparse.Namespace) -> Plan:
             load_sample = list(islice(replayed_groups(path, most), _SAMPLE))
             progress.say(_told_backlog(args.measure, settings, load_sample, machines, common))
             points = _measured(args, settings, progress)
-        costs, fits = TYPICAL, tuple[Fit, ...]()
+        costs, fits = TYPICAL, tuple[FittedPoint, ...]()
         if points:
             progress.say("finding costs that fit to what was measured")
             again = repeated(partial(replayed_groups, path, most), _SAMPLE)
@@ -264,7 +264,9 @@ def _told_backlog(
     return str(found)
 
 
-def _measured(args: argparse.Namespace, settings: Settings, progress: Progress) -> Sequence[Point]:
+def _measured(
+    args: argparse.Namespace, settings: Settings, progress: ProgressLines
+) -> Sequence[Point]:
     """Measure, and write each point at once: another one may fail."""
     from mtsd.cli.calibration_run import measure  # noqa: PLC0415
 
@@ -293,7 +295,7 @@ def _recorded(args: argparse.Namespace) -> bool:
     return args.record is not None and args.record.exists()
 
 
-def _record(args: argparse.Namespace, record: Path, progress: Progress) -> None:
+def _record(args: argparse.Namespace, record: Path, progress: ProgressLines) -> None:
     from mtsd.spark.plan.group_record import GroupRecorder  # noqa: PLC0415
 
     if args.config is None:

@@ -11,7 +11,7 @@ _OFTEN_S = 0.2
 _SELDOM_S = 10.0
 
 
-class Progress:
+class ProgressLines:
     """Lines on standard error; on a terminal, a count is one line that is updated.
 
     A context manager, which ends that line.

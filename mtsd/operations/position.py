@@ -19,7 +19,7 @@ from mtsd.operations.stopped_channel import StoppedChannel, stopped_channel
 from mtsd.replica.core.endpoints import endpoint, identity
 from mtsd.replica.core.filters import rules_of
 from mtsd.replica.core.gtid_mode import Gtids, decide_gtids
-from mtsd.replica.guards.executed_beyond import Held, executed_beyond, read_held, refusal
+from mtsd.replica.guards.executed_beyond import HeldGtids, executed_beyond, read_held, refusal
 from mtsd.replica.guards.one_channel import claim_source
 from mtsd.replica.guards.own_replica import require_alone
 from mtsd.replica.recovery.left_split import complete, left_split
@@ -93,7 +93,7 @@ async def set_position(settings: Settings, start: Start, meant: Meant) -> Moved:
         mark = LowWaterMark(channel.highest_number, begins.position, begins.gtids)
         mode = _mode(settings, source.traits, traits)
         by = moved_by(former, mark, state, held.gtids if mode is Gtids.PRESERVE else GtidSet())
-        refused = refusal(mode, Held(held.gtids), mark.gtids, start, state.executed)
+        refused = refusal(mode, HeldGtids(held.gtids), mark.gtids, start, state.executed)
         despite = GtidSet()
         problems = by.refused(start, back=meant.back, forward=meant.forward)
         if refused is not None and not meant.despite_executed:

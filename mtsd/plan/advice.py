@@ -19,14 +19,14 @@ _UNEVEN: Final = 1.5
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class TriedCandidate:
     """A configuration and its outcome."""
 
     candidate: Candidate
     outcome: Outcome
 
 
-def recommended(results: Sequence[Result]) -> Result:
+def recommended(results: Sequence[TriedCandidate]) -> TriedCandidate:
     """Return the simplest of the results that are about as fast as the fastest.
 
     Simpler means fewer workers, no binds, smaller batches, or a policy that comes earlier in the
@@ -37,7 +37,7 @@ def recommended(results: Sequence[Result]) -> Result:
     best = max(result.outcome.rate for result in results)
     order = list(POLICIES)
 
-    def effort(result: Result) -> tuple[int, int, int, int]:
+    def effort(result: TriedCandidate) -> tuple[int, int, int, int]:
         one = result.candidate
         return (
             one.parallel_workers,
@@ -49,7 +49,7 @@ def recommended(results: Sequence[Result]) -> Result:
     return min((result for result in results if result.outcome.rate >= _AS_GOOD * best), key=effort)
 
 
-def reasons(result: Result, load: Load, machines: Machines) -> list[str]:
+def reasons(result: TriedCandidate, load: Load, machines: Machines) -> list[str]:
     """Return in plain words what a configuration spends its time on, most important first."""
     outcome = result.outcome
     found = [*_of_processors(outcome, machines)]
@@ -83,7 +83,7 @@ def reasons(result: Result, load: Load, machines: Machines) -> list[str]:
     return [text for _, text in sorted(found, key=lambda one: -one[0])]
 
 
-def excesses(result: Result, load: Load, machines: Machines) -> list[str]:
+def excesses(result: TriedCandidate, load: Load, machines: Machines) -> list[str]:
     """Return what should be said of a number of workers that exceeds what there is for them."""
     one = result.candidate
     workers, processors = one.parallel_workers, machines.target or machines.daemon

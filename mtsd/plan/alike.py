@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from mtsd.plan.advice import Result
+from mtsd.plan.advice import TriedCandidate
 from mtsd.plan.candidate import Bind
 
 _ALIKE: Final = 0.01
@@ -22,10 +22,10 @@ class Alike:
     policies: tuple[str, ...]
     workers: tuple[int, ...]
     binds: tuple[Bind, ...]
-    results: tuple[Result, ...]
+    results: tuple[TriedCandidate, ...]
 
     @property
-    def shown(self) -> Result:
+    def shown(self) -> TriedCandidate:
         """The result that stands for all."""
         return self.results[0]
 
@@ -45,10 +45,10 @@ class Curve:
 
     batch: int
     names: tuple[tuple[str, int], ...]
-    results: tuple[Result, ...]
+    results: tuple[TriedCandidate, ...]
 
 
-def alike(results: Iterable[Result]) -> list[Alike]:
+def alike(results: Iterable[TriedCandidate]) -> list[Alike]:
     """Return the results, with those that are alike as one; the fastest first."""
     found = [
         Alike(
@@ -98,10 +98,10 @@ def _merged(
     return kept
 
 
-def curves(results: Iterable[Result]) -> list[Curve]:
+def curves(results: Iterable[TriedCandidate]) -> list[Curve]:
     """Return the curves of a plot, with those that would hide each other as one."""
-    single: dict[int, Result] = {}
-    lines: dict[tuple[int, str, int], list[Result]] = defaultdict(list)
+    single: dict[int, TriedCandidate] = {}
+    lines: dict[tuple[int, str, int], list[TriedCandidate]] = defaultdict(list)
     for result in results:
         one = result.candidate
         if one.parallel_workers <= 1:
@@ -139,5 +139,5 @@ def _coincide(one: Curve, other: Curve) -> bool:
     )
 
 
-def _is_alike(one: Result, other: Result) -> bool:
+def _is_alike(one: TriedCandidate, other: TriedCandidate) -> bool:
     return abs(one.outcome.rate - other.outcome.rate) <= _ALIKE * one.outcome.rate

@@ -15,7 +15,7 @@ from typing import Final
 
 from mtsd.plan.candidate import DEFAULT_SETTINGS, Candidate, CommonSettings
 from mtsd.plan.costs import Costs, Machines, warm
-from mtsd.plan.plan import Fit
+from mtsd.plan.plan import FittedPoint
 from mtsd.plan.replayed_group import ReplayedGroup
 from mtsd.plan.simulation import Simulation
 
@@ -92,7 +92,7 @@ def calibrated(
     sample: Sequence[ReplayedGroup],
     machines: Machines,
     settings: CommonSettings = DEFAULT_SETTINGS,
-) -> tuple[Costs, tuple[Fit, ...]]:
+) -> tuple[Costs, tuple[FittedPoint, ...]]:
     """Return the costs, and how the simulation compares at each point; raises PointsError.
 
     `sample` is the beginning of the load that the points were measured with, or a similar load.
@@ -130,7 +130,8 @@ def calibrated(
     else:
         costs = fit.everything(costs, points, alone, rows)
     return costs, tuple(
-        Fit(point.candidate, point.rate, fit.rate(costs, point.candidate)) for point in points
+        FittedPoint(point.candidate, point.rate, fit.rate(costs, point.candidate))
+        for point in points
     )
 
 

@@ -4,14 +4,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from mtsd.plan.advice import Result, excesses, reasons, recommended
+from mtsd.plan.advice import TriedCandidate, excesses, reasons, recommended
 from mtsd.plan.candidate import Candidate
 from mtsd.plan.costs import Costs, Machines
 from mtsd.plan.load import Load
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class FittedPoint:
     """A measured point and its simulated rate, in groups per second."""
 
     candidate: Candidate
@@ -35,12 +35,12 @@ class Plan:
     simulated: int
     costs: Costs
     machines: Machines
-    fits: tuple[Fit, ...]
-    results: tuple[Result, ...]
+    fits: tuple[FittedPoint, ...]
+    results: tuple[TriedCandidate, ...]
     missing: tuple[str, ...] = ()
 
     @property
-    def best(self) -> Result:
+    def best(self) -> TriedCandidate:
         """The recommended configuration."""
         return recommended(self.results)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from mtsd.plan.alike import Alike, alike
 from mtsd.plan.candidate import Bind
 from mtsd.plan.load import Load, Part
-from mtsd.plan.plan import Fit, Plan, toml
+from mtsd.plan.plan import FittedPoint, Plan, toml
 
 Rows = tuple[Sequence[str], list[list[str]]]
 """Column headings, and the cells of each row."""
@@ -56,7 +56,7 @@ def part_rows(what: str, parts: Sequence[Part]) -> Rows:
     ]
 
 
-def calibration_rows(fits: Sequence[Fit]) -> Rows:
+def calibration_rows(fits: Sequence[FittedPoint]) -> Rows:
     """Return the measured rates next to the simulated ones."""
     return ("workers", "batch_groups", "measured", "simulated", "off"), [
         [

@@ -20,7 +20,7 @@ LONGEST_SET = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Channel:
+class ChannelPlace:
     """What is known about how far a channel has got."""
 
     position: Position
@@ -128,7 +128,7 @@ WITHOUT_FILES = Reason(
 )
 
 
-def continuation(channel: Channel, source: SourceState) -> Way:
+def continuation(channel: ChannelPlace, source: SourceState) -> Way:
     """Decide how to continue."""
     by_gtid = source.gtid_mode and channel.gtids is not None
     families = [flavour_of_identity(uuid).value for uuid in (source.uuid, channel.source_uuid)]
@@ -157,7 +157,7 @@ def continuation(channel: Channel, source: SourceState) -> Way:
     return _by_gtid(channel, source)
 
 
-def _by_gtid(channel: Channel, source: SourceState) -> ByGtid | Refused:
+def _by_gtid(channel: ChannelPlace, source: SourceState) -> ByGtid | Refused:
     if channel.gtids is None or not source.gtid_mode:
         return refuse(GTIDS_OFF)
     gone = source.purged.minus(channel.gtids)
@@ -175,7 +175,7 @@ def _base(file: str) -> str:
     return file.rpartition(".")[0]
 
 
-def adoption(channel: Channel, source_uuid: str) -> Adopt | Refused:
+def adoption(channel: ChannelPlace, source_uuid: str) -> Adopt | Refused:
     """Decide whether enough is known about a channel to continue with another server."""
     if channel.repair is not None:
         return refuse(
@@ -190,11 +190,13 @@ def adoption(channel: Channel, source_uuid: str) -> Adopt | Refused:
     return Adopt(channel.executed, channel.source_uuid)
 
 
-def _of(reason: Reason, channel: Channel, uuid: str) -> Refused:
+def _of(reason: Reason, channel: ChannelPlace, uuid: str) -> Refused:
     return refuse(reason, uuid=uuid, former=channel.source_uuid)
 
 
-def _by_file(channel: Channel, source: SourceState, *, by_gtid: bool) -> ByFile | ByGtid | Refused:
+def _by_file(
+    channel: ChannelPlace, source: SourceState, *, by_gtid: bool
+) -> ByFile | ByGtid | Refused:
     position = channel.position
     if source.without_files:
         return refuse(WITHOUT_FILES, position=position)

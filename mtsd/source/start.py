@@ -6,7 +6,7 @@ from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.outcome.command import command
 from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.model.position import FIRST_EVENT, NOWHERE, Position
-from mtsd.source.continuation import LONGEST_SET, PURGED, Channel, continuation, shown
+from mtsd.source.continuation import LONGEST_SET, PURGED, ChannelPlace, continuation, shown
 from mtsd.source.source_state import SourceState
 
 _COPY = (
@@ -111,7 +111,7 @@ def _at(start: FilePosition, source: SourceState) -> LowWaterMark | Refused:
     position = Position(start.file, start.pos)
     if source.without_files:
         return refuse(WITHOUT_FILES, place=position)
-    way = continuation(Channel(position, None, source.uuid, None), source)
+    way = continuation(ChannelPlace(position, None, source.uuid, None), source)
     if isinstance(way, Refused) and source.files:
         first, last = source.files[0], source.files[-1]
         end = Position(last.name, last.size)

@@ -28,7 +28,7 @@ from mtsd.source.continuation import (
     Adopt,
     ByFile,
     ByGtid,
-    Channel,
+    ChannelPlace,
     continuation,
     is_renamed,
 )
@@ -122,7 +122,7 @@ class SourceStream:
         refusal: Callable[[GtidSet], Refused | None] = _nothing_refused,
         look: Look | None = None,
     ) -> None:
-        """Begin after `mark`; `executed` is as in `Channel`; `link` is told of the connection.
+        """Begin after `mark`; `executed` is as in `ChannelPlace`; `link` is told of the connection.
 
         `rivalry` is that of the streams before, in the same process. What `look` raises ends
         `read`. `refusal` decides, at the first connection, by what the source has executed; `watch`
@@ -344,12 +344,14 @@ class SourceStream:
             self._timestamp_defaults = TimestampDefaults(usual)
         return self._timestamp_defaults
 
-    def _channel(self) -> Channel:
+    def _channel(self) -> ChannelPlace:
         executed = self.received.gtids
         if executed is not None and self._executed is not None:
             executed = executed.union(self._executed)
         # Whether that covers everything is decided again after this run, if it matters.
-        return Channel(self.received.position, self.received.gtids, self._source_uuid, executed)
+        return ChannelPlace(
+            self.received.position, self.received.gtids, self._source_uuid, executed
+        )
 
     def _disconnect(self) -> list[StreamItem]:
         dropped: list[StreamItem] = []

@@ -17,9 +17,9 @@ from pymysql.err import MySQLError
 
 from mtsd.model.errors import ConnectionLostError, NotSupportedError
 from mtsd.wire.endpoint import Endpoint
-from mtsd.wire.exchange import Awaited, Exchange, Loaded, Row, Value
+from mtsd.wire.exchange import Awaited, Exchange, LoadCounts, Row, Value
 from mtsd.wire.failure import CLOSED, NO_SESSION, not_opened, translated, why_ended
-from mtsd.wire.inbox import Answer, AnswerError
+from mtsd.wire.inbox import AnswerError, StatementAnswer
 from mtsd.wire.login import LogIn
 from mtsd.wire.result import LARGEST_RESULT, FileAskedError
 from mtsd.wire.understood import NOT_UNDERSTOOD
@@ -168,7 +168,7 @@ class Connection:
         """
         await self._guarded(self._exchange.receive(count, more=more))
 
-    async def receive_told(self, count: int) -> list[Answer]:
+    async def receive_told(self, count: int) -> list[StatementAnswer]:
         """Await `count` results as `receive` does, and return what each of them says.
 
         Raises NotSupportedError if the server has found more statements than that.
@@ -195,7 +195,7 @@ class Connection:
         result = self._raw._result  # noqa: SLF001
         return 0 if result is None else int(result.warning_count or 0)
 
-    async def load(self, statement: bytes, pieces: AsyncIterator[bytes]) -> Loaded:
+    async def load(self, statement: bytes, pieces: AsyncIterator[bytes]) -> LoadCounts:
         """Run a LOAD DATA LOCAL statement with `pieces` as its file, and return the counts.
 
         It is sent as by `ask`. Raises ServerError, ConnectionLostError, and what `pieces` raises,

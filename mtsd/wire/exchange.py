@@ -14,7 +14,7 @@ from pymysql.protocol import OKPacketWrapper
 
 from mtsd.model.errors import ConnectionLostError, NotSupportedError
 from mtsd.wire.endpoint import Endpoint
-from mtsd.wire.inbox import Answer, AnswerError, Inbox
+from mtsd.wire.inbox import AnswerError, Inbox, StatementAnswer
 from mtsd.wire.login import LogIn
 from mtsd.wire.result import LARGEST_RESULT, parsing
 
@@ -60,7 +60,7 @@ class _Sent:
         self.answered = 0
 
 
-class Loaded(NamedTuple):
+class LoadCounts(NamedTuple):
     """What LOAD DATA has done, in rows; `warnings` is their number."""
 
     records: int
@@ -166,12 +166,12 @@ class Exchange:
         if not self._in_flight and not self.inbox.is_empty():
             raise AnswerError("an answer without a request")
 
-    async def receive_told(self, count: int) -> list[Answer]:
+    async def receive_told(self, count: int) -> list[StatementAnswer]:
         """Await `count` results of the first bundle, and return what each of them says.
 
         Raises NotSupportedError if the server has found more statements than that.
         """
-        answers: list[Answer] = []
+        answers: list[StatementAnswer] = []
         self.inbox.wanted = answers
         try:
             await self.receive(count, more=True)
@@ -234,7 +234,7 @@ class Exchange:
             " several there. Connect to the server itself, without a proxy in between"
         )
 
-    async def load(self, pieces: AsyncIterator[bytes]) -> Loaded:
+    async def load(self, pieces: AsyncIterator[bytes]) -> LoadCounts:
         """Send the file of a LOAD DATA that has been sent, and return what it has done."""
         raw = self._raw
         due = self._begin_results()
@@ -251,9 +251,9 @@ class Exchange:
                 numbers = [int(found) for found in _NUMBERS.findall(text)]
         finally:
             self._asked_at = self._due = None
-        if len(numbers) != len(Loaded._fields):
+        if len(numbers) != len(LoadCounts._fields):
             raise AnswerError("it has not said how many rows it has loaded")
-        return Loaded(*numbers)
+        return LoadCounts(*numbers)
 
     async def _send_file(self, pieces: AsyncIterator[bytes]) -> None:
         """Send a file and its end. The server reads all of it, whatever fails meanwhile."""

@@ -25,7 +25,7 @@ class AnswerError(ConnectionError):
     """The packet received is not an answer to a statement that returns no rows."""
 
 
-class Answer(NamedTuple):
+class StatementAnswer(NamedTuple):
     """What an OK packet says: how many rows were changed, and how many warnings there are.
 
     Where `more`, the answer to another statement of the same packet follows.
@@ -61,7 +61,7 @@ class Inbox(asyncio.Protocol):
         self._sequence = 0
         self._error = b""
         self._unexpected = False
-        self.wanted: list[Answer] | None = None
+        self.wanted: list[StatementAnswer] | None = None
         """Gets what each answer says, if that is wanted."""
         transport.set_protocol(self)
 
@@ -206,7 +206,7 @@ class Inbox(asyncio.Protocol):
         return not self._due
 
 
-def _answer(ok: bytes) -> Answer | None:
+def _answer(ok: bytes) -> StatementAnswer | None:
     """Return what an OK packet says after its first byte; None if it is cut off.
 
     Rows and a generated id as length-encoded integers, status u16, warnings u16 (MySQL's manual of
@@ -217,7 +217,7 @@ def _answer(ok: bytes) -> Answer | None:
     if len(ok) < at + 4:
         return None
     more = bool(ok[at] & _MORE_RESULTS)
-    return Answer(rows, int.from_bytes(ok[at + 2 : at + 4], "little"), more)
+    return StatementAnswer(rows, int.from_bytes(ok[at + 2 : at + 4], "little"), more)
 
 
 def _length_encoded(data: bytes, at: int) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from mtsd.operations.check.privileges import (
     SESSION,
     SOURCE,
     TARGET,
-    Held,
+    HeldPrivileges,
     grant,
     missing,
     missing_on,
@@ -39,7 +39,7 @@ def mysql(*number: int) -> ServerVersion:
 
 
 def test_privileges_are_held_where_the_grant_says() -> None:
-    held = Held.of([
+    held = HeldPrivileges.of([
         "GRANT SELECT, CREATE VIEW ON *.* TO `u`@`%`",
         "GRANT BINLOG_ADMIN,SESSION_VARIABLES_ADMIN ON *.* TO `u`@`%` WITH GRANT OPTION",
         "GRANT INSERT ON `shop%`.* TO `u`@`%`",
@@ -62,23 +62,25 @@ def test_privileges_are_held_where_the_grant_says() -> None:
 
 
 def test_all_privileges_of_an_old_server_are_all() -> None:
-    held = Held.of(["GRANT ALL PRIVILEGES ON *.* TO 'u'@'%' IDENTIFIED BY PASSWORD <secret>"])
+    held = HeldPrivileges.of(
+        ["GRANT ALL PRIVILEGES ON *.* TO 'u'@'%' IDENTIFIED BY PASSWORD <secret>"]
+    )
     assert missing(held, (*SOURCE, *DEFINITIONS), mysql(5, 7, 0)) == []
 
 
 def test_a_partial_revoke_counts_for_its_database() -> None:
-    held = Held.of([
+    held = HeldPrivileges.of([
         "GRANT SELECT, INSERT ON *.* TO `u`@`%`", "REVOKE INSERT ON `shop`.* FROM `u`@`%`",
     ])  # fmt: skip
     assert missing_on(held, POSITION[:2], ["shop", "blog"]) == {"shop": ["INSERT"]}
 
 
 def test_an_older_server_is_asked_for_what_it_has() -> None:
-    nothing = Held()
+    nothing = HeldPrivileges()
     assert "SET_ANY_DEFINER" in missing(nothing, DEFINERS, mysql(8, 4, 0))
     assert "SET_USER_ID" in missing(nothing, DEFINERS, mysql(8, 0, 30))
     assert missing(nothing, BINLOG, mysql(8, 0, 11)) == ["BINLOG_ADMIN"]
-    assert missing(Held({"SUPER"}), (*TARGET[1:], *SESSION, *BINLOG), NEWEST) == []
+    assert missing(HeldPrivileges({"SUPER"}), (*TARGET[1:], *SESSION, *BINLOG), NEWEST) == []
 
 
 names = st.text(
@@ -89,20 +91,22 @@ names = st.text(
 @given(names.filter(lambda name: not re.search(r"[%_\\]", name)))
 def test_what_is_granted_on_a_database_is_held_there(database: str) -> None:
     line = grant(["SELECT", "CREATE VIEW"], "`u`@`%`", database)
-    held = Held.of([line])
+    held = HeldPrivileges.of([line])
     assert held.has_on(database, "SELECT")
     assert held.has_on(database, "CREATE VIEW")
     assert not held.has_on(database + "x", "SELECT")
 
 
-def of_mysql(settings: Settings) -> Held:
+def of_mysql(settings: Settings) -> HeldPrivileges:
     """Return what the target's user holds after the statements that are not in comments."""
     _, target = "\n".join(statements(settings)).split("\n\n")
-    return Held.of(line.removesuffix(";") for line in target.splitlines() if line[0] != "-")
+    return HeldPrivileges.of(
+        line.removesuffix(";") for line in target.splitlines() if line[0] != "-"
+    )
 
 
 def test_whoever_has_the_printed_grants_lacks_nothing() -> None:
-    source = Held.of(line.removesuffix(";") for line in statements(SETTINGS))
+    source = HeldPrivileges.of(line.removesuffix(";") for line in statements(SETTINGS))
     assert missing(source, SOURCE, NEWEST) == []
     target = of_mysql(SETTINGS)
     assert missing(target, NEEDED, NEWEST) == []
@@ -137,7 +141,7 @@ def test_a_filter_that_names_its_databases_confines_the_grants(
 
 
 def test_a_databases_own_grant_counts_in_place_of_a_patterns() -> None:
-    held = Held.of([
+    held = HeldPrivileges.of([
         "GRANT SELECT, INSERT ON `%`.* TO `u`@`%`", "GRANT SELECT ON `mysql`.* TO `u`@`%`",
         r"GRANT DELETE ON `my\_%`.* TO `u`@`%`", "GRANT UPDATE ON `m%`.* TO `u`@`%`",
     ])  # fmt: skip
@@ -148,18 +152,18 @@ def test_a_databases_own_grant_counts_in_place_of_a_patterns() -> None:
 
 def test_a_mariadb_has_privileges_of_its_own() -> None:
     everything = (*SOURCE, *NEEDED, *DEFINERS)
-    lacking = missing(Held(), everything, MARIADB)
+    lacking = missing(HeldPrivileges(), everything, MARIADB)
     assert {"BINLOG MONITOR", "BINLOG REPLAY", "SET USER"} <= set(lacking)
     assert not any("_" in name for name in lacking)
     marks = "BINLOG MON|SET USER|ON `(%|mysql|sys|mtsd)`"
     printed = [line for line in statements(SETTINGS) if re.search(marks, line)]
     assert all(line.count("BINLOG REPLAY") <= 1 for line in printed)
     grants = [line.removeprefix("-- ").removesuffix(";") for line in printed]
-    held = Held.of(line for line in grants if line.startswith("GRANT"))
+    held = HeldPrivileges.of(line for line in grants if line.startswith("GRANT"))
     assert missing(held, (*SOURCE, *TARGET, *SESSION, *BINLOG, *DEFINERS), MARIADB) == []
     assert missing_on_all(held) == []
     assert not held.has_on("mysql", "INSERT")
-    held = Held.of([
+    held = HeldPrivileges.of([
         "GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO `u`@`%` IDENTIFIED BY PASSWORD '*7B'",
     ])  # fmt: skip
     assert missing(held, SOURCE, MARIADB) == []

@@ -5,14 +5,14 @@ import pytest
 
 from mtsd.model.group import GroupKind
 from mtsd.model.parallel_type import BY_THE_SOURCE
-from mtsd.plan.advice import Result, excesses, reasons, recommended
+from mtsd.plan.advice import TriedCandidate, excesses, reasons, recommended
 from mtsd.plan.alike import alike, curves
 from mtsd.plan.candidate import Bind, Candidate, candidates, not_simulated
 from mtsd.plan.costs import Machines
 from mtsd.plan.load import binds_worth_a_try, load_of
 from mtsd.plan.outcome import Outcome
 from mtsd.plan.page import page
-from mtsd.plan.plan import Fit, Plan, toml
+from mtsd.plan.plan import FittedPoint, Plan, toml
 from mtsd.plan.table import lines
 from mtsd.schedule.policies.choice import POLICIES
 from tests.plan.streams import COSTS, load_of_shapes
@@ -40,11 +40,11 @@ def result(
     sync: float = 0.1,
     reading: float = 0.1,
     waits: Mapping[str, float] | None = None,
-) -> Result:
+) -> TriedCandidate:
     outcome = Outcome(
         100, 100, 1.0, rate, reading, 0.1, target, sync, (0.5,) * workers, {}, waits or {}
     )
-    return Result(Candidate("database", workers, batch), outcome)
+    return TriedCandidate(Candidate("database", workers, batch), outcome)
 
 
 def test_every_policy_of_the_scheduler_is_tried() -> None:
@@ -92,13 +92,13 @@ def test_the_simplest_of_the_fast_ones_is_recommended() -> None:
         (result(8, 1, 1), "database shop: it has 71% of the rows"),
     ],
 )
-def test_what_holds_back_is_said(found: Result, why: str) -> None:
+def test_what_holds_back_is_said(found: TriedCandidate, why: str) -> None:
     assert any(reason.startswith(why) for reason in reasons(found, LOAD, Machines(2)))
 
 
 def plan() -> Plan:
     results = (result(1, 1, 100), result(4, 512, 1000, target=1.9))
-    fits = (Fit(results[0].candidate, 90.0, 99.0),)
+    fits = (FittedPoint(results[0].candidate, 90.0, 99.0),)
     return Plan(LOAD, 97, COSTS, Machines(2), fits, results, ("row needs keys",))
 
 
@@ -130,7 +130,7 @@ def test_a_plan_is_json_lines_and_a_page() -> None:
     assert "http" not in html
 
 
-def of(policy: str, workers: int, batch: int, rate: float, bind: Bind = ()) -> Result:
+def of(policy: str, workers: int, batch: int, rate: float, bind: Bind = ()) -> TriedCandidate:
     found = result(workers, batch, rate)
     return replace(found, candidate=Candidate(policy, workers, batch, bind))
 

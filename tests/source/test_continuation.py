@@ -20,7 +20,7 @@ from mtsd.source.continuation import (
     Adopt,
     ByFile,
     ByGtid,
-    Channel,
+    ChannelPlace,
     Way,
     adoption,
     continuation,
@@ -29,7 +29,7 @@ from mtsd.source.source_state import BinlogFile, SourceState, mariadb_state
 from tests.source.small_world import A_FILE, TRANSACTIONS, U, World, gtids, place, worlds
 
 
-def channels() -> Iterator[tuple[Channel, int, int]]:
+def channels() -> Iterator[tuple[ChannelPlace, int, int]]:
     """Yield every channel of U, with its mark and the last transaction that is executed."""
     for mark, past, by_file, known, tells_all in product(
         TRANSACTIONS, (0, 2), (True, False), (True, False), (True, False)
@@ -41,10 +41,10 @@ def channels() -> Iterator[tuple[Channel, int, int]]:
         # Past the mark there is a gap.
         executed = upto.union(gtids(mark + past, mark + past)) if upto and past else upto
         last = mark + past if upto and past else mark
-        yield Channel(position, upto, U, executed, tells_all=tells_all), mark, last
+        yield ChannelPlace(position, upto, U, executed, tells_all=tells_all), mark, last
 
 
-def decisions() -> Iterator[tuple[Channel, int, int, World, Way]]:
+def decisions() -> Iterator[tuple[ChannelPlace, int, int, World, Way]]:
     for world in worlds():
         state = world.state
         for channel, mark, last in channels():
@@ -128,7 +128,7 @@ def test_files_that_may_not_be_listed_are_left_to_the_source() -> None:
     for world in worlds():
         state = world.state
         unseen = type(state)(state.uuid, state.gtid_mode, state.executed, state.purged)
-        way = continuation(Channel(place(1), None, U, None), unseen)
+        way = continuation(ChannelPlace(place(1), None, U, None), unseen)
         assert isinstance(way, ByFile) == (world.uuid == U)
 
 
@@ -149,10 +149,10 @@ MARIADB = SourceState(
 )
 
 
-def mariadb_channel(mark: str | None, past: str = "", uuid: str = "server_id 1") -> Channel:
+def mariadb_channel(mark: str | None, past: str = "", uuid: str = "server_id 1") -> ChannelPlace:
     gtids = None if mark is None else GtidSet.parse(mark)
     executed = None if gtids is None else gtids.union(GtidSet.parse(past))
-    return Channel(Position("binlog.000004", 300), gtids, uuid, executed)
+    return ChannelPlace(Position("binlog.000004", 300), gtids, uuid, executed)
 
 
 def test_a_mariadb_is_read_by_gtid_as_soon_as_that_is_known() -> None:

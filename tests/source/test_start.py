@@ -8,7 +8,7 @@ from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.outcome.reason import Refused
 from mtsd.model.position import Position
-from mtsd.source.continuation import PURGED, ByFile, ByGtid, Channel, continuation
+from mtsd.source.continuation import PURGED, ByFile, ByGtid, ChannelPlace, continuation
 from mtsd.source.source_state import BinlogFile, SourceState
 from mtsd.source.start import (
     FILES_PURGED,
@@ -54,7 +54,7 @@ def test_a_place_is_taken_where_it_is_there() -> None:
 
 def goes_on(mark: LowWaterMark, world: World) -> bool:
     """Tell whether the daemon reads on from a mark that it has begun with."""
-    channel = Channel(mark.position, mark.gtids, world.uuid, mark.gtids)
+    channel = ChannelPlace(mark.position, mark.gtids, world.uuid, mark.gtids)
     return isinstance(continuation(channel, world.state), ByFile | ByGtid)
 
 

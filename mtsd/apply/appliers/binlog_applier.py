@@ -7,7 +7,7 @@ from itertools import chain, islice
 from mtsd.apply.appliers.session_applier import SessionApplier
 from mtsd.apply.branches.branch_sessions import BranchSessions
 from mtsd.apply.position.position_tables import PositionTables
-from mtsd.apply.position.worker_info import TABLE_ID, RowChange, is_of_workers_row
+from mtsd.apply.position.worker_info import TABLE_ID, WorkerRowChange, is_of_workers_row
 from mtsd.apply.rows.bundle import (
     ENOUGH,
     Bundle,
@@ -97,7 +97,7 @@ class BinlogApplier(SessionApplier):
 
     def _bundle(self, transaction: Transaction, *, held: bool) -> Bundle:
         groups = transaction.groups
-        change = RowChange(self._tables.workers, transaction.row, transaction.before)
+        change = WorkerRowChange(self._tables.workers, transaction.row, transaction.before)
         maps: set[bytes] = set()
         rest = row_statements(groups, self._chunk_bytes, change, maps, by_clock=self._by_clock)
         is_small = sum(group.size for group in groups) <= ENOUGH
@@ -132,7 +132,7 @@ class BinlogApplier(SessionApplier):
         return Bundle(groups[0].format_description, whole, others, ending=ending)
 
     def _rows_of(
-        self, run: Sequence[Group], groups: Sequence[Group], change: RowChange
+        self, run: Sequence[Group], groups: Sequence[Group], change: WorkerRowChange
     ) -> Iterable[bytes]:
         """Return the statements of a run of groups, the last one with the change."""
         last = change if run[-1] is groups[-1] else None

@@ -15,7 +15,7 @@ from mtsd.apply.appliers.session_applier import SessionApplier
 from mtsd.apply.branches.branch_sessions import BranchSessions
 from mtsd.apply.position.position_tables import PositionTables
 from mtsd.apply.rows.bundle import Bundle, Command, RowTooLargeError, table_maps
-from mtsd.apply.rows.convergent_sql import Change, ConvergentSql
+from mtsd.apply.rows.convergent_sql import ChangeMode, ConvergentSql
 from mtsd.apply.rows.repeated_cascades import KnownCascades, cascaded
 from mtsd.apply.rows.row_sql import RowSql, SqlStatement
 from mtsd.apply.rows.row_states import RowStates, keeps_zones
@@ -105,7 +105,7 @@ class SqlApplier(SessionApplier):
         batch_bytes: int,
         *,
         preserves: bool = False,
-        change: Change = Change.STRICT,
+        change: ChangeMode = ChangeMode.STRICT,
         again: ExecutedGroups | None = None,
         newer: str = "",
         branch_sessions: BranchSessions | None = None,
@@ -305,11 +305,11 @@ class SqlApplier(SessionApplier):
     def _making(self, *, forced: bool) -> RowSql:
         limit = min(_STATEMENT_BYTES, self._command_limit // 4)
         family = self._session.family
-        if self._change is Change.CONVERGENT:
+        if self._change is ChangeMode.CONVERGENT:
             return ConvergentSql(
                 limit, family, newer=self._newer, forced=forced, repairs=self._repairs
             )
-        return RowSql(limit, family, idempotent=self._change is Change.IDEMPOTENT)
+        return RowSql(limit, family, idempotent=self._change is ChangeMode.IDEMPOTENT)
 
     async def _statements(
         self, rows: Rows, *, before: bool = False, forced: bool = False
@@ -405,7 +405,7 @@ class SqlApplier(SessionApplier):
     @property
     def may_find_nothing(self) -> bool:
         """See `Applier`."""
-        return self._change is not Change.STRICT
+        return self._change is not ChangeMode.STRICT
 
     async def _return_from_rows(self) -> None:
         if self._checks_may_differ and not self.closed:
@@ -428,7 +428,7 @@ class SqlApplier(SessionApplier):
             try:
                 counts = await self._connection.run_counted(sql, len(part))
             except ServerError as error:
-                if error.number != _OUT_OF_RANGE or self._change is not Change.CONVERGENT:
+                if error.number != _OUT_OF_RANGE or self._change is not ChangeMode.CONVERGENT:
                     raise
                 tables = ", ".join(sorted({each.table for each in part} - {""}))
                 text = f"Duplicate entry: another row has a unique value of one that is in {tables}"
@@ -436,7 +436,7 @@ class SqlApplier(SessionApplier):
             self._session.changed_rows += sum(counts)
             for statement, count in zip(part, counts, strict=True):
                 missing = statement.rows != _UNCHECKED and count < statement.rows
-                if missing and self._change is Change.STRICT:
+                if missing and self._change is ChangeMode.STRICT:
                     table = statement.table.rpartition(".")[2]
                     raise self._error(_ROW_MISSING, f"Can't find record in '{table}'")
             at = end

@@ -104,7 +104,7 @@ _TIME_AND_SERVER = struct.Struct("<I1xI")
 
 
 @dataclass(frozen=True, slots=True)
-class RowChange:
+class WorkerRowChange:
     """The change of a worker's row that commits together with rows: from `before` to `row`."""
 
     table: "WorkerInfo"

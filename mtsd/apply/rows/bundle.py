@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from pybase64 import b64encode
 
-from mtsd.apply.position.worker_info import RowChange
+from mtsd.apply.position.worker_info import WorkerRowChange
 from mtsd.apply.rows.row_joining import LARGEST, joined
 from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.groups.rewrite import statements_of
@@ -111,7 +111,7 @@ def encoded_length(length: int) -> int:
 def row_statements(
     groups: Sequence[Group],
     chunk_bytes: int,
-    change: RowChange | None = None,
+    change: WorkerRowChange | None = None,
     table_maps: set[bytes] | None = None,
     *,
     by_clock: bool = False,

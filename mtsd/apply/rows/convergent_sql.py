@@ -43,7 +43,7 @@ _COMPARED: Final = frozenset({
 """Numbers and points in time: what they are compared by does not depend on a collation."""
 
 
-class Change(enum.Enum):
+class ChangeMode(enum.Enum):
     """How changes of rows are applied as SQL."""
 
     STRICT = "strict"

@@ -78,3 +78,13 @@ def _xid(format_id: object, gtrid_size: object, bqual_size: object, data: object
     end = literals.number(gtrid_size)
     bqual = parts[end : end + literals.number(bqual_size)]
     return XaXid(literals.number(format_id), parts[:end], bqual)
+
+
+async def listed_xids(connection: Connection) -> frozenset[XaXid] | None:
+    """Return what a server has prepared; None if the user may not list that."""
+    try:
+        return await prepared_xids(connection)
+    except ServerError as error:
+        if error.number != NOT_ALLOWED:
+            raise
+        return None

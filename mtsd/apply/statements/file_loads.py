@@ -12,7 +12,7 @@ from mtsd.binlog.sql.default_database import without_default_database
 from mtsd.binlog.sql.temporary_tables import names_one
 from mtsd.model.errors import NotSupportedError
 from mtsd.model.step import Duplicates, FromFile, Statement
-from mtsd.wire.exchange import Loaded
+from mtsd.wire.exchange import LoadCounts
 
 _SAVEPOINT: Final = b"SAVEPOINT `mtsd load data`"
 
@@ -87,7 +87,9 @@ class FileLoads:
         # applied again brings all its files again.
         self._files.forget(file.file_id)
 
-    async def _send(self, statement: Statement, file: FromFile, duplicates: Duplicates) -> Loaded:
+    async def _send(
+        self, statement: Statement, file: FromFile, duplicates: Duplicates
+    ) -> LoadCounts:
         query = statement.query
         text = await aside(len(query.statement), lambda: sent_by_client(query, file, duplicates))
         pieces = self._files.pieces(file.file_id)

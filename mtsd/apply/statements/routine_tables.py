@@ -22,7 +22,7 @@ from mtsd.model.statement_text import StatementText
 from mtsd.model.step import Statement, StatementKind
 from mtsd.model.temporary_tables import TableName, described
 from mtsd.wire.connection import Connection
-from mtsd.wire.exchange import Loaded
+from mtsd.wire.exchange import LoadCounts
 from mtsd.wire.understood import understood
 
 _CREATED: Final = b"SHOW SESSION STATUS WHERE Variable_name IN (%b,%b)" % (
@@ -53,7 +53,7 @@ async def run_with_routines(
     known: Collection[TableName],
     *,
     file: AsyncIterator[bytes] | None = None,
-) -> Loaded | None:
+) -> LoadCounts | None:
     """Run a statement as `run_statement` does.
 
     Raises NotSupportedError if a routine that it called has left temporary tables other than those

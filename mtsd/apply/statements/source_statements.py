@@ -23,7 +23,7 @@ from mtsd.model.errors import NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.step import Duplicates, Statement, StatementKind
 from mtsd.wire.connection import Connection
-from mtsd.wire.exchange import Loaded
+from mtsd.wire.exchange import LoadCounts
 from mtsd.wire.understood import understood
 
 _INIT_DB: Final = 0x02
@@ -45,7 +45,7 @@ async def run_statement(
     then: Callable[[], Awaitable[None]] | None = None,
     leaves_state: bool = False,
     file: AsyncIterator[bytes] | None = None,
-) -> Loaded | None:
+) -> LoadCounts | None:
     """Run `text`, which replaces a statement's own text, in its session state and database.
 
     The state is reset afterwards, even after an error; before that, `then` is awaited. With
@@ -127,7 +127,7 @@ async def _passing(pieces: AsyncIterator[bytes], reached: Reached) -> AsyncItera
 
 
 @understood("target")
-async def _check_loaded(connection: Connection, statement: Statement, loaded: Loaded) -> None:
+async def _check_loaded(connection: Connection, statement: Statement, loaded: LoadCounts) -> None:
     """Raise ServerError if a LOAD DATA has left out or replaced rows, unlike on the source."""
     if statement.file is None or statement.file.duplicates is not Duplicates.ERROR:
         return

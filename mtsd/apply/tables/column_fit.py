@@ -38,7 +38,7 @@ _NEEDS = {Fit.NON_LOSSY: NON_LOSSY, Fit.LOSSY: LOSSY}
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ColumnShape:
     """A column as row events describe it.
 
     `size`: bytes of a string, of the length prefix of a BLOB, of an ENUM or SET and of a number;
@@ -68,7 +68,7 @@ class Shape:
         return name
 
 
-def shapes_of_event(table: TableMap) -> list[Shape]:
+def shapes_of_event(table: TableMap) -> list[ColumnShape]:
     """Return the shapes of a table map's columns. Raises BinlogError."""
     dimensions = parse_optional_metadata(table).vector_dimensions
     return [
@@ -77,7 +77,7 @@ def shapes_of_event(table: TableMap) -> list[Shape]:
     ]
 
 
-def _shape(column: Column) -> Shape:
+def _shape(column: Column) -> ColumnShape:
     data = column.metadata
     size = scale = 0
     match column.type:
@@ -97,7 +97,7 @@ def _shape(column: Column) -> Shape:
             size = _INTEGERS[kind]
         case _ if data:
             size = data[0]
-    return Shape(column.type, size, scale, column.array)
+    return ColumnShape(column.type, size, scale, column.array)
 
 
 def shape_of_definition(
@@ -108,7 +108,7 @@ def shape_of_definition(
     scale: int,
     fraction: int,
     collation: str = "",
-) -> Shape | None:
+) -> ColumnShape | None:
     """Return the shape of a row of information_schema.columns; None for an unknown type.
 
     Its columns are DATA_TYPE, COLUMN_TYPE, CHARACTER_OCTET_LENGTH, NUMERIC_PRECISION,
@@ -116,34 +116,34 @@ def shape_of_definition(
     """
     kind = _DATA_TYPES.get(data_type.lower())
     if data_type.lower() in _FIXED_BYTES:
-        return Shape(ColumnType.STRING, _FIXED_BYTES[data_type.lower()])
+        return ColumnShape(ColumnType.STRING, _FIXED_BYTES[data_type.lower()])
     match kind:
         case None:
             return None
         case ColumnType.VARCHAR | ColumnType.STRING:
-            return Shape(kind, octets)
+            return ColumnShape(kind, octets)
         case ColumnType.BLOB:
             longest = _LONGEST_CHARACTERS.get(collation.partition("_")[0], 1)
-            return Shape(kind, _LENGTH_BYTES[data_type.lower()], longest)
+            return ColumnShape(kind, _LENGTH_BYTES[data_type.lower()], longest)
         case ColumnType.NEWDECIMAL:
-            return Shape(kind, precision, scale)
+            return ColumnShape(kind, precision, scale)
         case ColumnType.BIT:
-            return Shape(kind, precision)
+            return ColumnShape(kind, precision)
         case ColumnType.ENUM:
-            return Shape(kind, 1 if len(members(column_type)) < 256 else 2)
+            return ColumnShape(kind, 1 if len(members(column_type)) < 256 else 2)
         case ColumnType.SET:
             size = (len(members(column_type)) + 7) // 8
-            return Shape(kind, 8 if size > 4 else size)
+            return ColumnShape(kind, 8 if size > 4 else size)
         case ColumnType.TIMESTAMP2 | ColumnType.DATETIME2 | ColumnType.TIME2:
-            return Shape(kind, fraction)
+            return ColumnShape(kind, fraction)
         case ColumnType.VECTOR:
-            return Shape(kind, 4, int("".join(filter(str.isdecimal, column_type)) or 0))
+            return ColumnShape(kind, 4, int("".join(filter(str.isdecimal, column_type)) or 0))
         case ColumnType.JSON | ColumnType.GEOMETRY | ColumnType.FLOAT:
-            return Shape(kind, 4)
+            return ColumnShape(kind, 4)
         case ColumnType.DOUBLE:
-            return Shape(kind, 8)
+            return ColumnShape(kind, 8)
         case _:
-            return Shape(kind, _INTEGERS.get(kind, 0))
+            return ColumnShape(kind, _INTEGERS.get(kind, 0))
 
 
 def members(column_type: str) -> tuple[str, ...]:
@@ -151,7 +151,7 @@ def members(column_type: str) -> tuple[str, ...]:
     return tuple(_MEMBER.findall(column_type))
 
 
-def fit(source: Shape, target: Shape) -> Fit:
+def fit(source: ColumnShape, target: ColumnShape) -> Fit:
     """Return what the target needs in order to apply the source's values."""
     if source.array or target.array:
         return Fit.EXACT if source == target else Fit.NEVER
@@ -179,7 +179,7 @@ def fit(source: Shape, target: Shape) -> Fit:
     return Fit.NEVER
 
 
-def fit_as_sql(source: Shape, target: Shape) -> Fit:
+def fit_as_sql(source: ColumnShape, target: ColumnShape) -> Fit:
     """Return what the target needs in order to hold the source's values as SQL.
 
     That converts more than a row event: JSON is text in MariaDB, and a VECTOR is bytes.
@@ -195,7 +195,9 @@ def fit_as_sql(source: Shape, target: Shape) -> Fit:
 
 
 def misfits(
-    source: Sequence[Shape], target: Sequence[Shape | None], conversions: Collection[str]
+    source: Sequence[ColumnShape],
+    target: Sequence[ColumnShape | None],
+    conversions: Collection[str],
 ) -> list[tuple[int, Fit]]:
     """Return the indexes, from 0, of columns that the target refuses, and what each would need."""
     pairs = zip(source, target, strict=False)
@@ -209,7 +211,7 @@ def _by_order(source: object, target: object) -> Fit:
     return Fit.NON_LOSSY if source < target else Fit.LOSSY  # type: ignore[operator]
 
 
-def _longest(shape: Shape) -> int:
+def _longest(shape: ColumnShape) -> int:
     if shape.type not in _BLOBS:
         return shape.size
     # Here the server treats the bytes of a text as characters.

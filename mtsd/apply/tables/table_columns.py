@@ -9,7 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mtsd.apply.sql import literals
-from mtsd.apply.tables.column_fit import Fit, Shape, misfits, shape_of_definition, shapes_of_event
+from mtsd.apply.tables.column_fit import (
+    ColumnShape,
+    Fit,
+    misfits,
+    shape_of_definition,
+    shapes_of_event,
+)
 from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.events.table_map import TableMap, parse_table_map
 from mtsd.model.error_numbers import ER
@@ -38,7 +44,7 @@ class TableColumn:
     name: str
     text: str
     """Its type as shown by SHOW CREATE TABLE."""
-    shape: Shape | None
+    shape: ColumnShape | None
     collation: str
     extra: str
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from mtsd.apply.tables.column_fit import Fit, Shape, fit, shapes_of_event
+from mtsd.apply.tables.column_fit import ColumnShape, Fit, fit, shapes_of_event
 from mtsd.apply.tables.key_definitions import (
     ForeignKey,
     FoundColumn,
@@ -85,7 +85,7 @@ class _Part:
 
     place: int
     equality: Equality
-    shape: Shape
+    shape: ColumnShape
     charset: str
     nullable: bool
 
@@ -264,7 +264,7 @@ def letters_only(collation: str) -> bool:
     return collation in _LETTERS
 
 
-def _why_other(column: ColumnFormat, here: Shape, there: TableColumn, *, as_sql: bool) -> str:
+def _why_other(column: ColumnFormat, here: ColumnShape, there: TableColumn, *, as_sql: bool) -> str:
     """Return why the bytes of a source's column do not tell the values that the target gets."""
     shape = there.shape
     if column.name and column.name.lower() != there.name.lower():

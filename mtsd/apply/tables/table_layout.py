@@ -17,7 +17,7 @@ from mtsd.apply.sql.row_literals import (
     text_as_json,
     with_offset,
 )
-from mtsd.apply.tables.column_fit import INTEGERS, Fit, Shape, fit_as_sql, shapes_of_event
+from mtsd.apply.tables.column_fit import INTEGERS, ColumnShape, Fit, fit_as_sql, shapes_of_event
 from mtsd.apply.tables.table_columns import TableColumn, without_generated_key
 from mtsd.binlog.bytes.character_sets import BINARY, character_set
 from mtsd.binlog.events.table_map import TableMap
@@ -231,7 +231,7 @@ def _hidden(
         return {}
     return {
         index: TableColumn(
-            f"{HASH}{number}", "bigint(20) unsigned", Shape(ColumnType.LONGLONG, 8), "",
+            f"{HASH}{number}", "bigint(20) unsigned", ColumnShape(ColumnType.LONGLONG, 8), "",
             "VIRTUAL GENERATED",
         )
         for number, index in enumerate(indexes, start=1)

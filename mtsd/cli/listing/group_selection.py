@@ -145,7 +145,7 @@ class Selection:
         return not self.tables or (table.database, table.table) in self.tables
 
 
-class Place(NamedTuple):
+class GroupPlace(NamedTuple):
     """Where a selected group is in its file, and that file's format description.
 
     `group` is None where only its GTID has been looked at.
@@ -232,7 +232,7 @@ def groups_of(
                 tables = TouchedTables()
 
 
-def group_at(file: ListedFile, place: "Place") -> Group:
+def group_at(file: ListedFile, place: "GroupPlace") -> Group:
     """Return the group at a place. Raises BinlogError."""
     # That events are where they say has been seen on the way there, except in a relay log.
     begin = Position(file.name, place.begin)
@@ -274,7 +274,7 @@ class SelectedGroups:
         one = selection.number is not None or selection.end is not None
         return (one and self.found > 0) or (self.left is not None and not self.left)
 
-    def of(self, file: ListedFile) -> Iterator[Place]:
+    def of(self, file: ListedFile) -> Iterator[GroupPlace]:
         """Yield those of a file, in order."""
         by_head = self._selection.by_head
         for place in self._by_head(file) if by_head else self._by_contents(file):
@@ -283,7 +283,7 @@ class SelectedGroups:
             if self.ended:
                 return
 
-    def _by_contents(self, file: ListedFile) -> Iterator[Place]:
+    def _by_contents(self, file: ListedFile) -> Iterator[GroupPlace]:
         mark = self._selection.mark
         for group, tables, description in groups_of(file):
             begin = Position(file.name, group.begin)
@@ -294,9 +294,9 @@ class SelectedGroups:
             if self._selection.selects(group, tables, self._number):
                 self._is_found(group.gtid)
                 numbered = replace(group, number=self._number if mark is not None else 0)
-                yield Place(group.begin, group.end.offset, description, numbered)
+                yield GroupPlace(group.begin, group.end.offset, description, numbered)
 
-    def _by_head(self, file: ListedFile) -> Iterator[Place]:
+    def _by_head(self, file: ListedFile) -> Iterator[GroupPlace]:
         """Look only at the events that groups begin with: a large file takes a second or two."""
         dialect = MYSQL
         telling = dialect.heads | _AFTER_GROUPS | {QUERY}
@@ -311,7 +311,7 @@ class SelectedGroups:
                 at += len(raw)
                 continue
             if begin is not None:
-                yield from self._if_selected(file, Place(begin, at, description, None), gtid)
+                yield from self._if_selected(file, GroupPlace(begin, at, description, None), gtid)
                 begin = None
             if self._selection.is_past(Position(file.name, at)):
                 return
@@ -332,9 +332,11 @@ class SelectedGroups:
                     checksum = 4 * (reader.description.checksum_algorithm == CHECKSUM_CRC32)
             at += len(raw)
         if begin is not None:
-            yield from self._if_selected(file, Place(begin, at, description, None), gtid)
+            yield from self._if_selected(file, GroupPlace(begin, at, description, None), gtid)
 
-    def _if_selected(self, file: ListedFile, place: Place, gtid: Gtid | None) -> Iterator[Place]:
+    def _if_selected(
+        self, file: ListedFile, place: GroupPlace, gtid: Gtid | None
+    ) -> Iterator[GroupPlace]:
         begin, end = Position(file.name, place.begin), Position(file.name, place.end)
         if self._selection.is_at(begin, end, gtid):
             self._is_found(gtid)
@@ -377,7 +379,7 @@ def previous_gtids(file: ListedFile) -> GtidSet | None:
     return None
 
 
-def events_within(file: ListedFile, place: Place) -> Iterator[bytes]:
+def events_within(file: ListedFile, place: GroupPlace) -> Iterator[bytes]:
     """Yield the events of a group."""
     left = place.end - place.begin
     with closing(file.events(place.begin)) as events:

@@ -14,14 +14,14 @@ from mtsd.operations.check.server_lines import sees_position_schema
 from mtsd.replica.core.apply_mode import applies_sql, in_repair
 from mtsd.replica.core.gtid_mode import Gtids, decide_gtids
 from mtsd.replica.guards.circles import cannot_see, circle
-from mtsd.replica.guards.executed_beyond import Held, refusal
+from mtsd.replica.guards.executed_beyond import HeldGtids, refusal
 from mtsd.replica.guards.lenient_target import lenient
 from mtsd.replica.guards.own_replica import KnownServer, beside, unseen
 from mtsd.replica.recovery.recovery import gtids_beyond, unsettled
 from mtsd.replica.recovery.verdict import Verdict, judge
 from mtsd.schedule.done.executed_groups import recovered
 from mtsd.schedule.done.repair import Repair, repair_due
-from mtsd.source.continuation import Channel, Way, continuation
+from mtsd.source.continuation import ChannelPlace, Way, continuation
 from mtsd.source.source_state import BinlogFile, SourceState, mariadb_state
 from mtsd.source.start import beginning
 from mtsd.wire.family import SERVERS
@@ -177,7 +177,7 @@ def executed_beyond(
     mode = gtids_of(settings, source, target)
     if way is None or isinstance(way, Refused) or isinstance(mode, Refused):
         return None
-    held = Held(_held(target.server), target.position.despite_executed)
+    held = HeldGtids(_held(target.server), target.position.despite_executed)
     executed = state_of(source).executed
     if isinstance(way, LowWaterMark):
         return refusal(mode, held, way.gtids, settings.source.start, executed)
@@ -216,7 +216,7 @@ def repair_due_at_start(target: TargetFacts) -> Repair | None:
     return repair_left(channel, verdicts(channel, target))
 
 
-def _channel(channel: ChannelFacts, target: TargetFacts) -> Channel:
+def _channel(channel: ChannelFacts, target: TargetFacts) -> ChannelPlace:
     found = list(verdicts(channel, target))
     applied = [doubt.source_gtid for doubt, verdict in found if verdict is Verdict.APPLIED]
     mark = channel.mark
@@ -225,4 +225,4 @@ def _channel(channel: ChannelFacts, target: TargetFacts) -> Channel:
         executed = mark.gtids.union(gtids_beyond(mark, channel.workers, applied))
     repair = repair_left(channel, found)
     shown = any(verdict is Verdict.SHOWS_ITSELF for _, verdict in found)
-    return Channel(mark.position, mark.gtids, channel.source_uuid, executed, not shown, repair)
+    return ChannelPlace(mark.position, mark.gtids, channel.source_uuid, executed, not shown, repair)

@@ -26,8 +26,8 @@ from mtsd.operations.check.privileges import (
     SESSION,
     SOURCE,
     XA,
-    Held,
-    Need,
+    HeldPrivileges,
+    NeededPrivilege,
     grant,
     missing,
     target_needs,
@@ -51,9 +51,9 @@ def statements(settings: Settings) -> Iterator[str]:
     """
     source = f"{shown_text(settings.source.user)}@'%'"
     yield f"-- On the source ({settings.source.address}):"
-    yield grant(missing(Held(), SOURCE, _NEWEST), source) + ";"
+    yield grant(missing(HeldPrivileges(), SOURCE, _NEWEST), source) + ";"
     yield "-- MariaDB instead:"
-    yield "-- " + grant(missing(Held(), SOURCE, _MARIADB), source) + ";"
+    yield "-- " + grant(missing(HeldPrivileges(), SOURCE, _MARIADB), source) + ";"
     yield "-- Lets `mtsd check` see which tables exist, but none of their contents:"
     yield grant(SEE_TABLES, source) + ";"
     yield ""
@@ -81,7 +81,7 @@ def statements(settings: Settings) -> Iterator[str]:
     yield "-- " + grant(["CONNECTION_ADMIN"], target) + ";"
 
 
-def _needs(settings: Settings, *, gtids: bool = True) -> tuple[Need, ...]:
+def _needs(settings: Settings, *, gtids: bool = True) -> tuple[NeededPrivilege, ...]:
     as_sql = settings.target.apply_mode == "sql"
     logs = settings.target.binary_log
     needs = target_needs(settings, logs=logs, gtids=gtids, as_sql=as_sql)
@@ -91,13 +91,13 @@ def _needs(settings: Settings, *, gtids: bool = True) -> tuple[Need, ...]:
 def _of_replication(settings: Settings, target: str) -> Iterator[str]:
     """Yield what rows and statements need, for both families."""
     databases = named_databases(rules_of(settings.filter))
-    names = missing(Held(), _needs(settings), _NEWEST)
+    names = missing(HeldPrivileges(), _needs(settings), _NEWEST)
     static = [name for name in names if "_" not in name]
     yield grant(static if databases is not None else [*_OF_DEFINITIONS, *static], target) + ";"
     yield "-- MySQL 8.2 or later:"
     yield grant([name for name in names if "_" in name], target) + ";"
     yield "-- MySQL 8.0 and 8.1 instead (before 8.0.18 with BINLOG_ADMIN for REPLICATION_APPLIER):"
-    older = missing(Held(), _needs(settings), _OLD)
+    older = missing(HeldPrivileges(), _needs(settings), _OLD)
     yield "-- " + grant([name for name in older if "_" in name], target) + ";"
     if databases is None:
         yield "-- Takes the system schemas out: whoever may write to mysql makes himself root. It"
@@ -107,7 +107,7 @@ def _of_replication(settings: Settings, target: str) -> Iterator[str]:
         for schema, kept in _KEPT.items():
             revoked = ", ".join(name for name in _OF_DEFINITIONS if name not in kept)
             yield f"REVOKE {revoked} ON {shown_name(schema)}.* FROM {target};"
-    of_mariadb = dict.fromkeys(missing(Held(), _needs(settings, gtids=False), _MARIADB))
+    of_mariadb = dict.fromkeys(missing(HeldPrivileges(), _needs(settings, gtids=False), _MARIADB))
     as_sql = settings.target.apply_mode == "sql"
     if as_sql:
         of_mariadb.pop(_WRITES_EVERYWHERE)
@@ -138,7 +138,7 @@ def _of_definers(target: str) -> Iterator[str]:
     yield "-- that they belong to. Its price: this makes mtsd's user, and whoever controls the"
     yield "-- source, as powerful as any definer on the target, root included. Not needed with"
     yield '-- [target] definer = "current_user":'
-    yield "-- " + grant(missing(Held(), DEFINERS, _NEWEST), target) + ";"
+    yield "-- " + grant(missing(HeldPrivileges(), DEFINERS, _NEWEST), target) + ";"
     yield "-- MySQL 8.0 and 8.1, and MariaDB, instead:"
-    yield "-- " + grant(missing(Held(), DEFINERS, _OLD), target) + ";"
-    yield "-- " + grant(missing(Held(), DEFINERS, _MARIADB), target) + ";"
+    yield "-- " + grant(missing(HeldPrivileges(), DEFINERS, _OLD), target) + ";"
+    yield "-- " + grant(missing(HeldPrivileges(), DEFINERS, _MARIADB), target) + ";"

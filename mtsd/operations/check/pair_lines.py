@@ -18,7 +18,7 @@ from mtsd.operations.check.decisions import (
 )
 from mtsd.operations.check.facts import ServerFacts, SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line, listed, size
-from mtsd.operations.check.privileges import Held
+from mtsd.operations.check.privileges import HeldPrivileges
 from mtsd.operations.check.server_lines import counted, sees_tables, table_lines
 from mtsd.operations.check.target_lines import row_bytes
 from mtsd.replica.core.apply_mode import is_idempotent
@@ -113,7 +113,7 @@ def _own_domain(settings: Settings, source: SourceFacts, target: TargetFacts) ->
     domain = own_domain(settings.target.gtid_domain_id, server.flavour, server_id, logged=logged)
     if domain is None:
         return
-    may_set = Held.of(server.grants).has(("BINLOG REPLAY", "SUPER"))
+    may_set = HeldPrivileges.of(server.grants).has(("BINLOG REPLAY", "SUPER"))
     if not may_set:
         domain = server.number("gtid_domain_id")
     shared = shared_domain(domain, state_of(source).executed, may_set=may_set)

@@ -12,7 +12,14 @@ from mtsd.filter.filter import Filter
 from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.facts import ServerFacts, TargetFacts
 from mtsd.operations.check.line import Line, listed
-from mtsd.operations.check.privileges import LOCKS, LOCKS_OF_ROWS, Held, grant, missing, missing_on
+from mtsd.operations.check.privileges import (
+    LOCKS,
+    LOCKS_OF_ROWS,
+    HeldPrivileges,
+    grant,
+    missing,
+    missing_on,
+)
 from mtsd.operations.check.server_lines import counted
 from mtsd.replica.core.apply_mode import keeps_order
 from mtsd.replica.core.limits import goes_by_foreign_keys
@@ -111,7 +118,7 @@ def commit_order_lines(settings: Settings, target: ServerFacts) -> Iterator[Line
     replica = settings.replica
     if replica.consistency != "any_time" or replica.parallel_workers in {0, 1}:
         return
-    held = Held.of(target.grants)
+    held = HeldPrivileges.of(target.grants)
     lacking = missing(held, LOCKS, target.server)
     texts = list(lacking)
     grants = [grant(lacking, target.account)] if lacking else []

@@ -17,7 +17,7 @@ from mtsd.replica.core.gtid_mode import Gtids, decide_gtids
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class NeededPrivilege:
     """A required privilege: one of `anyof`, the first being the one to grant.
 
     `since` and `until`: the versions that have `anyof[0]`. `flavour`: the family of servers that
@@ -36,8 +36,8 @@ class Need:
         return self.since <= server.number < self.until
 
 
-def _needs(*names: str, flavour: Flavour | None = None) -> tuple[Need, ...]:
-    return tuple(Need((name,), flavour=flavour) for name in names)
+def _needs(*names: str, flavour: Flavour | None = None) -> tuple[NeededPrivilege, ...]:
+    return tuple(NeededPrivilege((name,), flavour=flavour) for name in names)
 
 
 _MYSQL = Flavour.MYSQL
@@ -48,7 +48,7 @@ _SET_ANY_DEFINER = (8, 2, 0)
 SOURCE = (
     *_needs("REPLICATION SLAVE"),
     *_needs("REPLICATION CLIENT", flavour=_MYSQL),
-    Need(("BINLOG MONITOR", "SUPER"), flavour=_MARIADB),
+    NeededPrivilege(("BINLOG MONITOR", "SUPER"), flavour=_MARIADB),
 )
 SEE_TABLES = ("REFERENCES",)
 """One of these makes a table visible in information_schema, but none of its rows."""
@@ -64,44 +64,49 @@ POSITION = _needs("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE")
 """On the position schema."""
 TARGET = (
     # FLUSH TABLES is in the binary log.
-    Need(("RELOAD", "FLUSH_TABLES")),
-    Need(("REPLICATION CLIENT", "SUPER"), flavour=_MYSQL),
-    Need(("BINLOG MONITOR", "SUPER"), flavour=_MARIADB),
+    NeededPrivilege(("RELOAD", "FLUSH_TABLES")),
+    NeededPrivilege(("REPLICATION CLIENT", "SUPER"), flavour=_MYSQL),
+    NeededPrivilege(("BINLOG MONITOR", "SUPER"), flavour=_MARIADB),
 )
 """In addition to those, on the whole server."""
 SESSION = (
-    Need(
+    NeededPrivilege(
         ("SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"),
         since=(8, 0, 14),
         flavour=_MYSQL,
     ),
-    Need(("SYSTEM_VARIABLES_ADMIN", "SUPER"), until=(8, 0, 14), flavour=_MYSQL),
-    Need(("BINLOG REPLAY", "SUPER"), flavour=_MARIADB),
+    NeededPrivilege(("SYSTEM_VARIABLES_ADMIN", "SUPER"), until=(8, 0, 14), flavour=_MYSQL),
+    NeededPrivilege(("BINLOG REPLAY", "SUPER"), flavour=_MARIADB),
 )
 """For sessions that look like the source's, in which its statements run
 (mtsd.apply.session.pinning)."""
 DEFINERS = (
-    Need(("SET_ANY_DEFINER",), since=_SET_ANY_DEFINER, flavour=_MYSQL),
-    Need(("ALLOW_NONEXISTENT_DEFINER",), since=_SET_ANY_DEFINER, flavour=_MYSQL),
-    Need(("SET_USER_ID",), until=_SET_ANY_DEFINER, flavour=_MYSQL),
-    Need(("SYSTEM_USER",), since=(8, 0, 16), flavour=_MYSQL),
-    Need(("SET USER", "SUPER"), flavour=_MARIADB),
+    NeededPrivilege(("SET_ANY_DEFINER",), since=_SET_ANY_DEFINER, flavour=_MYSQL),
+    NeededPrivilege(("ALLOW_NONEXISTENT_DEFINER",), since=_SET_ANY_DEFINER, flavour=_MYSQL),
+    NeededPrivilege(("SET_USER_ID",), until=_SET_ANY_DEFINER, flavour=_MYSQL),
+    NeededPrivilege(("SYSTEM_USER",), since=(8, 0, 16), flavour=_MYSQL),
+    NeededPrivilege(("SET USER", "SUPER"), flavour=_MARIADB),
 )
 """For views, triggers, routines and events that keep the definer that they have on the source."""
 BINLOG = (
-    Need(("REPLICATION_APPLIER", "BINLOG_ADMIN", "SUPER"), since=(8, 0, 18), flavour=_MYSQL),
-    Need(("BINLOG_ADMIN", "SUPER"), until=(8, 0, 18), flavour=_MYSQL),
-    Need(("BINLOG REPLAY", "SUPER"), flavour=_MARIADB),
+    NeededPrivilege(
+        ("REPLICATION_APPLIER", "BINLOG_ADMIN", "SUPER"), since=(8, 0, 18), flavour=_MYSQL
+    ),
+    NeededPrivilege(("BINLOG_ADMIN", "SUPER"), until=(8, 0, 18), flavour=_MYSQL),
+    NeededPrivilege(("BINLOG REPLAY", "SUPER"), flavour=_MARIADB),
 )
 """For BINLOG statements: not if rows are applied as SQL."""
-MIRROR = (Need(("SYSTEM_VARIABLES_ADMIN", "SUPER")),)
+MIRROR = (NeededPrivilege(("SYSTEM_VARIABLES_ADMIN", "SUPER")),)
 """For SET GLOBAL gtid_purged."""
 EVIDENCE = _needs("REPLICATION SLAVE")
 """To read the target's own binlog if the target has no GTIDs."""
-XA = (Need(("XA_RECOVER_ADMIN",), flavour=_MYSQL), Need(("PROCESS",), flavour=_MARIADB))
+XA = (
+    NeededPrivilege(("XA_RECOVER_ADMIN",), flavour=_MYSQL),
+    NeededPrivilege(("PROCESS",), flavour=_MARIADB),
+)
 """To list what the target has prepared, which shows what became of an interrupted group; to see
 when InnoDB has let go of it, on MariaDB."""
-OWN_REPLICA = (Need(("SLAVE MONITOR", "SUPER"), since=(10, 5, 9), flavour=_MARIADB),)
+OWN_REPLICA = (NeededPrivilege(("SLAVE MONITOR", "SUPER"), since=(10, 5, 9), flavour=_MARIADB),)
 """To see whether the target's own replica has the same source: on MySQL, REPLICATION CLIENT is
 enough."""
 LOCKS = _needs("PROCESS")
@@ -110,7 +115,7 @@ LOCKS_OF_ROWS = _needs("SELECT")
 """For the same on MySQL: on performance_schema."""
 ACCOUNTS = (
     *_needs("CREATE USER"),
-    Need(("ROLE_ADMIN",), flavour=_MYSQL),
+    NeededPrivilege(("ROLE_ADMIN",), flavour=_MYSQL),
     *_needs("GRANT OPTION"),
 )
 """For the source's CREATE USER, GRANT and similar statements."""
@@ -121,7 +126,7 @@ _REVOKE_LINE = re.compile(rf"REVOKE (.+) ON ({_NAME})\.\* FROM .*")
 
 
 @dataclass(slots=True)
-class Held:
+class HeldPrivileges:
     """The privileges listed by SHOW GRANTS, by where they are held.
 
     Those on single tables and columns are ignored: they are not enough for replication.
@@ -134,7 +139,7 @@ class Held:
     """Partial revokes, by database."""
 
     @classmethod
-    def of(cls, grants: Iterable[str]) -> "Held":
+    def of(cls, grants: Iterable[str]) -> "HeldPrivileges":
         """Parse the lines of SHOW GRANTS."""
         held = cls()
         for line in grants:
@@ -172,17 +177,21 @@ class Held:
         return not names.isdisjoint((name, "ALL PRIVILEGES"))
 
 
-def missing(held: Held, needs: Iterable[Need], server: ServerVersion) -> list[str]:
+def missing(
+    held: HeldPrivileges, needs: Iterable[NeededPrivilege], server: ServerVersion
+) -> list[str]:
     """Return what has to be granted on *.*, of what this server has."""
     return [need.anyof[0] for need in needs if need.applies_to(server) and not held.has(need.anyof)]
 
 
-def missing_on_all(held: Held) -> list[str]:
+def missing_on_all(held: HeldPrivileges) -> list[str]:
     """Return which of `DEFINITIONS` have to be granted if every database is replicated."""
     return [need.anyof[0] for need in DEFINITIONS if not held.has_on_all(need.anyof[0])]
 
 
-def missing_on(held: Held, needs: Iterable[Need], databases: Iterable[str]) -> dict[str, list[str]]:
+def missing_on(
+    held: HeldPrivileges, needs: Iterable[NeededPrivilege], databases: Iterable[str]
+) -> dict[str, list[str]]:
     """Return what has to be granted on each database where something is missing."""
     found: dict[str, list[str]] = {}
     for database in databases:
@@ -207,7 +216,7 @@ def target_needs(
     gtids: bool = True,
     source: Flavour = Flavour.MYSQL,
     as_sql: bool = False,
-) -> tuple[Need, ...]:
+) -> tuple[NeededPrivilege, ...]:
     """Return what the target's user needs on the whole server in addition to `DEFINITIONS`.
 
     `logs`: the target writes what is applied to a binary log; `gtids`: its gtid_mode is ON, and the

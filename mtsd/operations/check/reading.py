@@ -12,6 +12,7 @@ from mtsd.apply.session.family import TARGETS
 from mtsd.apply.session.pinning import pin
 from mtsd.apply.session.session_state import pinned
 from mtsd.apply.session.xa import prepared_xids
+from mtsd.apply.session.xa import listed_xids
 from mtsd.apply.sql import literals
 from mtsd.apply.tables.key_definitions import read_key_definitions
 from mtsd.apply.tables.table_keys import why_whole
@@ -22,7 +23,6 @@ from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import FIRST_EVENT, Position
 from mtsd.model.server import Flavour, ServerVersion, Version
-from mtsd.model.xa_xid import XaXid
 from mtsd.operations.check.facts import (
     ServerFacts,
     SourceFacts,
@@ -109,7 +109,7 @@ async def read_source(
         filters,
         tuple((replica.server_id, replica.uuid) for replica in replicas),
         purged,
-        await _prepared(connection),
+        await listed_xids(connection),
         inside,
         before,
         tuple(feeding),
@@ -160,7 +160,7 @@ async def read_target(
         rows = await _allowed(connection.query("SHOW BINARY LOGS"))
         files = tuple(str(row[0]) for row in rows) or None
     in_logs = await read_in_logs(connection, tables, server, position, files)
-    prepared = await _prepared(connection)
+    prepared = await listed_xids(connection)
     known = await read_key_definitions(connection, version.flavour, fold_case=False)
     whole = {
         ".".join(name): why
@@ -174,15 +174,6 @@ async def read_target(
     return TargetFacts(
         server, position, files, in_logs, prepared, allowed, whole, reaching, elsewhere, session
     )
-
-
-async def _prepared(connection: Connection) -> frozenset[XaXid] | None:
-    try:
-        return await prepared_xids(connection)
-    except ServerError as error:
-        if error.number != ER.XAER_RMERR:
-            raise
-        return None
 
 
 async def _server(

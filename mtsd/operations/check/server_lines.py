@@ -8,7 +8,7 @@ from mtsd.model.server import Flavour
 from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.facts import ServerFacts
 from mtsd.operations.check.line import Line, listed
-from mtsd.operations.check.privileges import Held
+from mtsd.operations.check.privileges import HeldPrivileges
 from mtsd.source.family import SOURCES
 
 _CLOCK_TOLERANCE_S = 10.0
@@ -69,12 +69,12 @@ def table_lines(server: str, facts: ServerFacts, source: Flavour) -> Iterator[Li
 
 def sees_tables(facts: ServerFacts) -> bool:
     """Return whether the user can see which tables exist."""
-    return bool(facts.tables) or Held.of(facts.grants).has(_SHOWS_TABLES)
+    return bool(facts.tables) or HeldPrivileges.of(facts.grants).has(_SHOWS_TABLES)
 
 
 def sees_position_schema(facts: ServerFacts, schema: str) -> bool:
     """Return whether the user could see the position schema, if there is one."""
-    held = Held.of(facts.grants)
+    held = HeldPrivileges.of(facts.grants)
     return held.has(_SHOWS_TABLES) or held.has_on(schema, "SELECT")
 
 

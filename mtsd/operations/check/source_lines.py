@@ -7,7 +7,7 @@ from mtsd.config import Settings
 from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.facts import SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line, duration, listed
-from mtsd.operations.check.privileges import SOURCE, Held, grant, missing
+from mtsd.operations.check.privileges import SOURCE, HeldPrivileges, grant, missing
 from mtsd.operations.check.server_lines import sees_tables, table_lines
 from mtsd.source.family import SOURCES
 from mtsd.source.source_log import retention_of
@@ -27,7 +27,7 @@ def source_lines(
 ) -> Iterator[Line]:
     """Yield the lines about the source; `target` is None if it could not be read."""
     server = facts.server
-    lacking = missing(Held.of(server.grants), SOURCE, server.server)
+    lacking = missing(HeldPrivileges.of(server.grants), SOURCE, server.server)
     if lacking:
         yield Kind.PRIVILEGES_MISSING.line(
             server="source",

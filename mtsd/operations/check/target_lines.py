@@ -19,7 +19,7 @@ from mtsd.operations.check.privileges import (
     DEFINITIONS,
     POSITION,
     SESSION,
-    Held,
+    HeldPrivileges,
     grant,
     missing,
     missing_on,
@@ -40,7 +40,7 @@ def target_lines(
     family = source.server.flavour if source is not None else server.flavour
     as_sql = rows_as_sql(settings, source, facts) is True
     if as_sql and not facts.binlog_allowed and family is server.flavour:
-        grants = grant(missing(Held(), BINLOG, server.server), server.account)
+        grants = grant(missing(HeldPrivileges(), BINLOG, server.server), server.account)
         yield Kind.BINLOG_NOT_ALLOWED.line(user=server.account, grants=grants)
     yield from _privileges(settings, facts, source, family, as_sql=as_sql)
     yield from _session_variables(facts, source)
@@ -79,7 +79,7 @@ def _privileges(
     as_sql: bool,
 ) -> Iterator[Line]:
     server = facts.server
-    held = Held.of(server.grants)
+    held = HeldPrivileges.of(server.grants)
     logs = server.on("log_bin") and settings.target.binary_log
     gtids = server.variables.get("gtid_mode") == "ON" and may_set_gtids(facts)
     needs = target_needs(settings, logs=logs, gtids=gtids, source=family, as_sql=as_sql)
@@ -144,7 +144,7 @@ def _session_variables(facts: TargetFacts, source: SourceFacts | None) -> Iterat
         yield refused_line(pinned)
     elif THREAD_ID in pinned.refused:
         server = facts.server
-        grants = grant(missing(Held(), SESSION, server.server), server.account)
+        grants = grant(missing(HeldPrivileges(), SESSION, server.server), server.account)
         variables = ", ".join(sorted(name.decode() for name in pinned.refused))
         value = source.server.variables.get("binlog_format", "ROW") if source else "ROW"
         kind = Kind.SESSION_KEPT if value == "ROW" else Kind.STATEMENTS_REFUSED
@@ -156,7 +156,7 @@ def _read_only(server: ServerFacts) -> Iterator[Line]:
         yield Kind.SUPER_READ_ONLY.line()
     elif not server.on("read_only"):
         yield Kind.WRITABLE.line(value="OFF")
-    elif Held.of(server.grants).has(("CONNECTION_ADMIN", "SUPER")):
+    elif HeldPrivileges.of(server.grants).has(("CONNECTION_ADMIN", "SUPER")):
         yield Kind.WRITABLE.line(value=f"ON, but {server.account} may write anyway")
     else:
         yield Kind.READ_ONLY.line(user=server.account)
@@ -199,7 +199,7 @@ def _events(server: ServerFacts, source: SourceFacts | None) -> Iterator[Line]:
         yield Kind.EVENTS.line(found="event_scheduler is OFF")
         return
     events = list(server.events)
-    if source is not None and Held.of(source.server.grants).has(("EVENT",)):
+    if source is not None and HeldPrivileges.of(source.server.grants).has(("EVENT",)):
         events = [name for name in events if name in source.server.events]
     if events:
         yield Kind.EVENTS_TWICE.line(count=counted(len(events), "event"), events=listed(events))

@@ -8,7 +8,7 @@ from mtsd.model.xa_xid import XaXid
 from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.facts import SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line, listed
-from mtsd.operations.check.privileges import XA, Held, grant, missing
+from mtsd.operations.check.privileges import XA, HeldPrivileges, grant, missing
 from mtsd.operations.check.server_lines import counted
 
 
@@ -24,7 +24,7 @@ def xa_lines(settings: Settings, target: TargetFacts, source: SourceFacts | None
     if server.version < TARGETS[server.flavour].detaches_since:
         kind = Kind.SPLIT_ATTACHED if splits else Kind.XA_ATTACHED
         yield kind.line(version=server.version_text)
-    lacking = missing(Held.of(server.grants), XA, server.server)
+    lacking = missing(HeldPrivileges.of(server.grants), XA, server.server)
     if lacking:
         grants = grant(lacking, server.account)
         kind = Kind.SPLIT_UNLISTED if splits else Kind.XA_UNLISTED

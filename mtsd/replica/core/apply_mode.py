@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from mtsd.apply.rows.convergent_sql import Change
+from mtsd.apply.rows.convergent_sql import ChangeMode
 from mtsd.config import ReplicaSettings, Settings
 from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.model.server import Flavour
@@ -57,11 +57,11 @@ def in_repair(settings: Settings) -> Settings:
     )
 
 
-def change_of(replica: ReplicaSettings, *, repairs: bool) -> Change:
+def change_of(replica: ReplicaSettings, *, repairs: bool) -> ChangeMode:
     """Return how rows are applied as SQL; `repairs`: after a run without order."""
     if repairs or replica.newer_row_column:
-        return Change.CONVERGENT
-    return Change.IDEMPOTENT if is_idempotent(replica) else Change.STRICT
+        return ChangeMode.CONVERGENT
+    return ChangeMode.IDEMPOTENT if is_idempotent(replica) else ChangeMode.STRICT
 
 
 def is_idempotent(replica: ReplicaSettings) -> bool:

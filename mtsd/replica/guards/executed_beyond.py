@@ -34,7 +34,7 @@ EXECUTED_BEYOND = Reason(
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldGtids:
     """What the target has executed by GTID, and which of that a person wants applied again."""
 
     gtids: GtidSet
@@ -42,15 +42,17 @@ class Held:
 
 
 @understood("target")
-async def read_held(connection: Connection, traits: ServerTraits, tables: PositionTables) -> Held:
+async def read_held(
+    connection: Connection, traits: ServerTraits, tables: PositionTables
+) -> HeldGtids:
     """Query the target. Raises ServerError, ConnectionLostError."""
     despite = await connection.query(tables.select_despite_executed())
     found = GtidSet.parse(str(despite[0][0])) if despite else GtidSet()
-    return Held(await held_gtids(connection, traits), found)
+    return HeldGtids(await held_gtids(connection, traits), found)
 
 
 def refusal(
-    mode: Gtids, held: Held, covered: GtidSet | None, place: object, source: GtidSet
+    mode: Gtids, held: HeldGtids, covered: GtidSet | None, place: object, source: GtidSet
 ) -> Refused | None:
     """Decide whether something would be applied twice.
 

@@ -10,6 +10,7 @@ from mtsd.apply.session.xa import prepared_xids
 from mtsd.binlog.sql.xa_statement import xid_of
 from mtsd.model.error_numbers import ER
 from mtsd.model.errors import ServerError
+from mtsd.apply.session.xa import listed_xids
 from mtsd.model.group import GroupKind
 from mtsd.model.statement_text import StatementText
 from mtsd.model.xa_xid import XaXid
@@ -35,7 +36,7 @@ async def left_prepared(
     rows = [table.row(row) for row in await connection.query(table.select())]
     known = {row.xid: row for row in rows}
     statements: list[bytes] = []
-    listed = await _listed(connection)
+    listed = await listed_xids(connection)
     for doubt in applied:
         if doubt.kind == _COMPLETE:
             xid = xid_in_doubt(doubt)
@@ -72,13 +73,3 @@ def is_of_xa(doubt: InDoubt) -> bool:
 def xid_in_doubt(doubt: InDoubt) -> XaXid:
     """Return the xid of an in-doubt group that prepares or completes a transaction."""
     return xid_of(StatementText(doubt.statement))
-
-
-async def _listed(connection: Connection) -> frozenset[XaXid] | None:
-    """Return what the target has prepared; None if the user may not list that."""
-    try:
-        return await prepared_xids(connection)
-    except ServerError as error:
-        if error.number != ER.XAER_RMERR:
-            raise
-        return None

@@ -33,7 +33,7 @@ from mtsd.replica.recovery.verdict import Verdict
 from mtsd.schedule.done.executed_groups import ExecutedGroups, recovered
 from mtsd.schedule.done.repair import Repair, again_of, is_passed, repair_due
 from mtsd.schedule.done.worker_row import WorkerRow, blank_row
-from mtsd.source.continuation import Channel, adoption
+from mtsd.source.continuation import ChannelPlace, adoption
 from mtsd.wire.connection import Connection
 from mtsd.wire.understood import understood
 
@@ -265,7 +265,7 @@ async def adopt_source(
     the target has that source. `rules`, `fold_case` and the result are those of `claim_source`.
     """
     way = adoption(
-        Channel(
+        ChannelPlace(
             recovered.mark.position,
             recovered.mark.gtids,
             recovered.source_uuid,

@@ -19,7 +19,7 @@ from mtsd.model.outcome.reason import Refused
 from mtsd.replica.core.endpoints import endpoint, identity
 from mtsd.replica.core.filters import rules_of
 from mtsd.replica.core.gtid_mode import Gtids, gtids_of
-from mtsd.replica.guards.executed_beyond import Held, refusal
+from mtsd.replica.guards.executed_beyond import HeldGtids, refusal
 from mtsd.replica.guards.one_channel import claim_source
 from mtsd.replica.guards.own_replica import require_alone
 from mtsd.replica.recovery.recovery import read_channel
@@ -69,7 +69,7 @@ async def first_start(
     )
     if isinstance(mark, Refused):
         raise NeedsPersonError(str(mark))
-    refused = refusal(gtids, Held(held), mark.gtids, start, state.executed)
+    refused = refusal(gtids, HeldGtids(held), mark.gtids, start, state.executed)
     if refused is not None:
         raise NeedsPersonError(str(refused))
     for schema, source_uuid in await positions_elsewhere(session.connection, tables.schema):

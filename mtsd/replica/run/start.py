@@ -11,7 +11,7 @@ from mtsd.apply.position.executed_gtids import execute_empty
 from mtsd.apply.position.fencing import take_channel, take_lock
 from mtsd.apply.position.lock_names import PRESERVING, LockNames, make_locks
 from mtsd.apply.position.position_tables import PositionTables
-from mtsd.apply.rows.convergent_sql import Change
+from mtsd.apply.rows.convergent_sql import ChangeMode
 from mtsd.apply.session.binlog_allowed import allows_binlog
 from mtsd.apply.session.session import TargetSession
 from mtsd.apply.session.session_settings import SessionSettings
@@ -228,7 +228,7 @@ async def start(
             workers,
             SplitKeys(current, session.traits),
             as_sql=as_sql,
-            strict=change_of(settings.replica, repairs=False) is Change.STRICT,
+            strict=change_of(settings.replica, repairs=False) is ChangeMode.STRICT,
             by_table=by_table,
             unsplit=unsplit,
             mariadb=SOURCES[family].dialect.tables_of_mariadb,

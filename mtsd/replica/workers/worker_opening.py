@@ -10,7 +10,7 @@ from mtsd.apply.position.fencing import take_lock
 from mtsd.apply.position.lock_holder import tell_holder
 from mtsd.apply.position.lock_names import CHANNEL, LockNames
 from mtsd.apply.position.position_tables import PositionTables
-from mtsd.apply.rows.convergent_sql import Change
+from mtsd.apply.rows.convergent_sql import ChangeMode
 from mtsd.apply.session.session import TargetSession
 from mtsd.apply.session.session_settings import SessionSettings
 from mtsd.apply.session.xa import needs_branch_sessions
@@ -51,7 +51,7 @@ async def open_worker(
     """
     change = change_of(settings.replica, repairs=recovered.repair is not None)
     # Where a row that is missing is no error, it matters whether anything has changed.
-    found_rows = as_sql and change is Change.STRICT
+    found_rows = as_sql and change is ChangeMode.STRICT
     target = replace(current.endpoint, found_rows=found_rows)
     session_settings = SessionSettings(
         settings.target.binary_log,
@@ -117,7 +117,7 @@ def _applier(
     *,
     preserves: bool,
     as_sql: bool,
-    change: Change,
+    change: ChangeMode,
     repair: Repair | None,
 ) -> Applier:
     if as_sql:

@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from mtsd.model.errors import MtsdError
-from mtsd.plan.advice import Result
+from mtsd.plan.advice import TriedCandidate
 from mtsd.plan.candidate import DEFAULT_SETTINGS, Candidate, CommonSettings
 from mtsd.plan.costs import Costs, Machines
 from mtsd.plan.outcome import Outcome
@@ -43,7 +43,7 @@ def replay(
     settings: CommonSettings = DEFAULT_SETTINGS,
     most: int | None = None,
     progress: Progress | None = None,
-) -> tuple[list[Result], list[str]]:
+) -> tuple[list[TriedCandidate], list[str]]:
     """Simulate each candidate on the first `most` groups of the record, which every task opens.
 
     Returns the results, and why other candidates have none: their policy needs unrecorded fields.
@@ -78,7 +78,9 @@ def replay(
         lines = str(error).strip().splitlines()
         said = failure_line(error) or (lines[-1] if lines else "it does not say why")
         raise MtsdError(f"Spark could not simulate: {said}") from error
-    results = [Result(candidates[row.number], _outcome(row.outcome)) for row in rows if row.outcome]
+    results = [
+        TriedCandidate(candidates[row.number], _outcome(row.outcome)) for row in rows if row.outcome
+    ]
     missing = list(dict.fromkeys(row.error for row in rows if row.error))
     if not results:
         raise MtsdError("; ".join(missing) or "there is nothing to simulate")

@@ -28,7 +28,7 @@ from mtsd.spark.shapes.row_columns import (
     in_order,
     operation,
 )
-from mtsd.spark.shapes.shape import FixedColumns, Request
+from mtsd.spark.shapes.shape import FixedColumns, ShapeRequest
 from mtsd.spark.shapes.told_tables import ToldTables
 from mtsd.spark.shapes.unseen_changes import UnseenChanges, Wants
 
@@ -53,11 +53,13 @@ class ChangeShape:
         """Return the columns."""
         return _COLUMNS.struct()
 
-    def check(self, request: Request) -> None:
+    def check(self, request: ShapeRequest) -> None:
         """Raise OptionError if the request has other columns."""
         _COLUMNS.check("changes", request.schema)
 
-    def read(self, request: Request, reader: RangeReader, file: str) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, request: ShapeRequest, reader: RangeReader, file: str
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the changes of a range."""
         collect_seldom()
         told = ToldTables(request.options.ddl)
@@ -116,7 +118,7 @@ def _wants(filters: RowFilters) -> Wants:
     return wants
 
 
-def _batches(request: Request, pending: PendingRows, file: str) -> Iterator[pa.RecordBatch]:
+def _batches(request: ShapeRequest, pending: PendingRows, file: str) -> Iterator[pa.RecordBatch]:
     """Yield the pending rows, in the order of the stream."""
     taken = pending.take()
     origins = Origins(taken, file)
@@ -135,7 +137,7 @@ def _batches(request: Request, pending: PendingRows, file: str) -> Iterator[pa.R
         yield from in_order(batches, [(rows.events, rows.rows) for rows in taken.tables])
 
 
-def _batch(request: Request, origins: Origins, rows: TableRows) -> pa.RecordBatch:
+def _batch(request: ShapeRequest, origins: Origins, rows: TableRows) -> pa.RecordBatch:
     count = len(rows.rows)
     columns = origins.columns(rows) | {
         "op": lambda: pa.repeat(operation(rows), count),

@@ -19,7 +19,7 @@ from mtsd.binlog.files.range_parts import PlacedEvent
 from mtsd.binlog.files.range_reader import RangeReader
 from mtsd.model.position import Position
 from mtsd.spark.options.options import Options
-from mtsd.spark.shapes.shape import FixedColumns, Request
+from mtsd.spark.shapes.shape import FixedColumns, ShapeRequest
 
 _COLUMNS: Final = FixedColumns({
     "file": StringType(),
@@ -44,11 +44,13 @@ class EventShape:
         """Return the columns."""
         return _COLUMNS.struct()
 
-    def check(self, request: Request) -> None:
+    def check(self, request: ShapeRequest) -> None:
         """Raise OptionError if the request has other columns."""
         _COLUMNS.check("events", request.schema)
 
-    def read(self, request: Request, reader: RangeReader, file: str) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, request: ShapeRequest, reader: RangeReader, file: str
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the events of a range."""
         kept: list[PlacedEvent] = []
         for event in reader.events():
@@ -61,13 +63,13 @@ class EventShape:
             yield _batch(request, kept, file)
 
 
-def _keeps(request: Request, event: PlacedEvent, file: str) -> bool:
+def _keeps(request: ShapeRequest, event: PlacedEvent, file: str) -> bool:
     start, end = request.options.start, request.options.end
     place = Position(file, event.end)
     return (start is None or place > start) and (end is None or place <= end)
 
 
-def _batch(request: Request, events: Sequence[PlacedEvent], file: str) -> pa.RecordBatch:
+def _batch(request: ShapeRequest, events: Sequence[PlacedEvent], file: str) -> pa.RecordBatch:
     headers = [parse_header(event.event) for event in events]
     arrays = {
         "file": lambda: pa.repeat(file, len(events)),

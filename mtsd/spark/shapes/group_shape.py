@@ -19,7 +19,7 @@ from mtsd.model.group import Group
 from mtsd.spark.options.options import Options
 from mtsd.spark.shapes.garbage import collect_seldom
 from mtsd.spark.shapes.pending_rows import PendingRows, no_rows
-from mtsd.spark.shapes.shape import UTC_MICROSECONDS, FixedColumns, Request
+from mtsd.spark.shapes.shape import UTC_MICROSECONDS, FixedColumns, ShapeRequest
 
 _COLUMNS: Final = FixedColumns({
     "file": StringType(),
@@ -56,11 +56,13 @@ class GroupShape:
         """Return the columns."""
         return _COLUMNS.struct()
 
-    def check(self, request: Request) -> None:
+    def check(self, request: ShapeRequest) -> None:
         """Raise OptionError if the request has other columns."""
         _COLUMNS.check("groups", request.schema)
 
-    def read(self, request: Request, reader: RangeReader, file: str) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, request: ShapeRequest, reader: RangeReader, file: str
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the groups of a range."""
         collect_seldom()
         pending = PendingRows(no_rows, file, counts_all=True, mariadb=reader.mariadb)
@@ -106,7 +108,7 @@ class _Lines:
         return found
 
 
-def _batch(request: Request, lines: Sequence[_Line], file: str) -> pa.RecordBatch:
+def _batch(request: ShapeRequest, lines: Sequence[_Line], file: str) -> pa.RecordBatch:
     groups = [line.group for line in lines]
     names = pa.list_(pa.string())
     arrays = {

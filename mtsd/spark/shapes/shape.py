@@ -17,7 +17,7 @@ from mtsd.spark.options.row_filters import NO_FILTERS, RowFilters
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ShapeRequest:
     """What a shape has to return: the columns of `schema`, and what the filters keep.
 
     `whole` is what the range to be read is a part of; None if that is not known.
@@ -50,11 +50,13 @@ class Shape(Protocol):
         """Return all available columns; `files` may be read to find them."""
         ...
 
-    def check(self, request: Request) -> None:
+    def check(self, request: ShapeRequest) -> None:
         """Raise OptionError if the request's schema is not available."""
         ...
 
-    def read(self, request: Request, reader: RangeReader, file: str) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, request: ShapeRequest, reader: RangeReader, file: str
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a range of a file; raises BinlogError and NotSupportedError."""
         ...
 

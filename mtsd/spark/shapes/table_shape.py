@@ -40,7 +40,7 @@ from mtsd.spark.shapes.last_definition import definition_before, definition_in
 from mtsd.spark.shapes.pending_rows import PendingRows, TableRows
 from mtsd.spark.shapes.redefinitions import Redefinitions
 from mtsd.spark.shapes.row_columns import DELETE, INSERT, UPDATE, Origins, event_types, in_order
-from mtsd.spark.shapes.shape import FixedColumns, Request
+from mtsd.spark.shapes.shape import FixedColumns, ShapeRequest
 from mtsd.spark.shapes.told_tables import ToldTables
 from mtsd.spark.shapes.unseen_changes import UnseenChanges
 
@@ -93,14 +93,16 @@ class TableShape:
         columns = [StructField(column.name, _type(column, options)) for column in formats]
         return StructType([*(StructField(*column) for column in _META.items()), *columns])
 
-    def check(self, request: Request) -> None:
+    def check(self, request: ShapeRequest) -> None:
         """Raise OptionError if a column that describes the change has another type."""
         meta = StructType([one for one in request.schema.fields if one.name in _META])
         FixedColumns(_META).check("table", meta)
         if any(not one.nullable for one in request.schema.fields):
             raise OptionError("NOT NULL columns are not supported")
 
-    def read(self, request: Request, reader: RangeReader, file: str) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, request: ShapeRequest, reader: RangeReader, file: str
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the table's rows in a range."""
         collect_seldom()
         definitions = _Definitions(request)
@@ -179,7 +181,7 @@ def _unknown(options: Options, database: str, name: str) -> str:
 class _Definitions:
     """Finds the wanted columns by name in the table's metadata from the stream."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: ShapeRequest) -> None:
         self._request = request
         self._table = _wanted(request.options)
         self._told = ToldTables(request.options.ddl, self._table[0], request.options.loaded)
@@ -309,7 +311,7 @@ def _may_become(found: pa.DataType, asked: pa.DataType) -> bool:
     )
 
 
-def _batches(request: Request, pending: PendingRows, file: str) -> Iterator[pa.RecordBatch]:
+def _batches(request: ShapeRequest, pending: PendingRows, file: str) -> Iterator[pa.RecordBatch]:
     """Yield the pending rows, in the order of the stream."""
     taken = pending.take()
     origins = Origins(taken, file)
@@ -332,7 +334,12 @@ def _batches(request: Request, pending: PendingRows, file: str) -> Iterator[pa.R
 
 
 def _batch(
-    request: Request, origins: Origins, rows: TableRows, image: ImageColumns, op: str, where: str
+    request: ShapeRequest,
+    origins: Origins,
+    rows: TableRows,
+    image: ImageColumns,
+    op: str,
+    where: str,
 ) -> pa.RecordBatch:
     schema = request.arrow_schema
     meta = origins.columns(rows)

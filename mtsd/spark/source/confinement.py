@@ -30,7 +30,7 @@ _STEPS_UP: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed:
+class AllowedPlaces:
     """Folders and beginnings of addresses, folders of secrets, variables, and hosts."""
 
     path: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class Allowed:
     host: tuple[str, ...] = ()
 
     @classmethod
-    def parse(cls, text: str) -> "Allowed":
+    def parse(cls, text: str) -> "AllowedPlaces":
         """Return what the variable says. Raises OptionError."""
         found: dict[str, list[str]] = {}
         for item in filter(None, (item.strip() for item in text.split(","))):
@@ -84,7 +84,7 @@ class Allowed:
 def confine(options: Options) -> Options:
     """Return the options. Raises OptionError if they name what this Spark does not allow."""
     text = os.environ.get(ALLOW)
-    if text is not None and (refused := list(Allowed.parse(text).refused(options))):
+    if text is not None and (refused := list(AllowedPlaces.parse(text).refused(options))):
         names = " and ".join(repr(name) for name in refused)
         raise OptionError(
             f"option {names}: this Spark allows only what the variable {ALLOW} of its driver names"

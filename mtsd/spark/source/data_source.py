@@ -27,7 +27,7 @@ from mtsd.spark.options.options import OptionError, Options, parse_options
 from mtsd.spark.shapes.change_shape import ChangeShape
 from mtsd.spark.shapes.event_shape import EventShape
 from mtsd.spark.shapes.group_shape import GroupShape
-from mtsd.spark.shapes.shape import Request, Shape, pruned
+from mtsd.spark.shapes.shape import Shape, ShapeRequest, pruned
 from mtsd.spark.shapes.table_shape import TableShape
 from mtsd.spark.source.confinement import confine
 from mtsd.spark.source.reading import Ranges, rows
@@ -83,7 +83,7 @@ class BinlogDataSource(DataSource):
 class BinlogReader(DataSourceReader):
     """Plans the tasks of a read, and runs them."""
 
-    def __init__(self, request: Request, logs: Logs) -> None:
+    def __init__(self, request: ShapeRequest, logs: Logs) -> None:
         self._request = request
         self._logs = logs
 
@@ -113,7 +113,7 @@ _IN_THE_CODE: Final = (
 )
 
 
-def _request(options: Options, logs: Logs, schema: StructType) -> Request:
+def _request(options: Options, logs: Logs, schema: StructType) -> ShapeRequest:
     """Return the request; what is planned after that ends after the table's definition was read.
 
     So a change of the definition that came before its reading is not after the end.
@@ -121,7 +121,7 @@ def _request(options: Options, logs: Logs, schema: StructType) -> Request:
     if options.live is not None and options.live.password:
         _log.warning(_IN_THE_CODE)
     options = _with_definition(options, logs)
-    request = Request(options, pruned(schema, options.columns), option_filters(options))
+    request = ShapeRequest(options, pruned(schema, options.columns), option_filters(options))
     _SHAPES[options.shape].check(request)
     return request
 

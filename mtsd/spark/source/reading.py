@@ -13,7 +13,7 @@ from mtsd.model.position import Position
 from mtsd.spark.logs.failure import unreadable
 from mtsd.spark.logs.logs import Logs, Stretch, name_of
 from mtsd.spark.logs.whole_read import WholeRead
-from mtsd.spark.shapes.shape import Request, Shape
+from mtsd.spark.shapes.shape import Shape, ShapeRequest
 
 
 class Ranges(InputPartition):
@@ -39,7 +39,7 @@ class Ranges(InputPartition):
 
 
 def rows(
-    request: Request, shape: Shape, logs: Logs, partition: InputPartition
+    request: ShapeRequest, shape: Shape, logs: Logs, partition: InputPartition
 ) -> Iterator[pa.RecordBatch]:
     """Yield a task's rows; raises UnreadableBinlogError if a file cannot be read."""
     if not isinstance(partition, Ranges):

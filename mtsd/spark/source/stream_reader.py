@@ -25,7 +25,7 @@ from mtsd.spark.logs.failure import one_line
 from mtsd.spark.logs.live_connection import another_server
 from mtsd.spark.logs.logs import Logs, Stretch
 from mtsd.spark.options.options import OptionError
-from mtsd.spark.shapes.shape import Request, Shape
+from mtsd.spark.shapes.shape import Shape, ShapeRequest
 from mtsd.spark.source.reading import Ranges, rows
 from mtsd.spark.source.stream_plan import first_offset, next_end, parts_between
 
@@ -41,7 +41,7 @@ _PAUSE_S: Final = 0.1
 class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans the batches of a stream, and runs its tasks."""
 
-    def __init__(self, request: Request, shape: Shape, logs: Logs) -> None:
+    def __init__(self, request: ShapeRequest, shape: Shape, logs: Logs) -> None:
         self._start = request.options.start
         # Only the offsets count; the option may have changed since, and must not drop anything.
         self._request = replace(request, options=replace(request.options, start=None))

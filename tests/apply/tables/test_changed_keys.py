@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from mtsd.apply.tables.changed_keys import ChangedKeys
-from mtsd.apply.tables.column_fit import Shape
+from mtsd.apply.tables.column_fit import ColumnShape
 from mtsd.apply.tables.key_definitions import (
     ForeignKey,
     FoundColumn,
@@ -25,10 +25,10 @@ from tests.binlog.transactions import grouped, rows, table_map
 from tests.schedule.worlds.simulated_run import may_conflict
 from tests.schedule.worlds.streams import group
 
-INT = Shape(ColumnType.LONG, 4)
+INT = ColumnShape(ColumnType.LONG, 4)
 
 
-def column(name: str, shape: Shape | None = INT) -> FoundColumn:
+def column(name: str, shape: ColumnShape | None = INT) -> FoundColumn:
     return FoundColumn(TableColumn(name, "int", shape, "", ""), nullable=False, generated=False)
 
 
@@ -92,7 +92,7 @@ def test_a_table_without_a_key_is_a_whole() -> None:
 
 
 def test_a_table_with_columns_of_other_types_is_a_whole() -> None:
-    for shape in (Shape(ColumnType.LONGLONG, 8), Shape(ColumnType.SHORT, 2), None):
+    for shape in (ColumnShape(ColumnType.LONGLONG, 8), ColumnShape(ColumnType.SHORT, 2), None):
         fill = ChangedKeys(known(other=replace(KEYED, columns=(column("id", shape),))))
         assert meet(fill, changing(("e", "other"), 1), changing(("e", "other"), 2))
     more = replace(KEYED, columns=(column("id"), column("v")))

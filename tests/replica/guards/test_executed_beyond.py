@@ -10,7 +10,7 @@ from mtsd.model.outcome.reason import Refused
 from mtsd.replica.core.gtid_mode import Gtids
 from mtsd.replica.guards.executed_beyond import (
     WORD,
-    Held,
+    HeldGtids,
     count_missing,
     executed_beyond,
     refusal,
@@ -46,13 +46,13 @@ def test_what_both_have_executed_and_the_position_lacks(
     wanted = (held & source) - covered
     assert found == gtid_set(wanted)
     assert count_missing(found, gtid_set(covered)) == len(wanted)
-    every = Held(gtid_set(held)), gtid_set(covered), "binlog.000001:4", gtid_set(source)
+    every = HeldGtids(gtid_set(held)), gtid_set(covered), "binlog.000001:4", gtid_set(source)
     for mode in (Gtids.OFF, Gtids.MIRROR):
         refused = refusal(mode, *every)
         assert isinstance(refused, Refused) == bool(wanted)
         # What the message offers is no longer refused.
         assert refusal(mode, every[0], gtid_set(covered | wanted), *every[2:]) is None
-        said = Held(gtid_set(held), despite=found)
+        said = HeldGtids(gtid_set(held), despite=found)
         assert refusal(mode, said, *every[1:]) is None
     assert refusal(Gtids.PRESERVE, *every) is None
 
@@ -60,11 +60,13 @@ def test_what_both_have_executed_and_the_position_lacks(
 def test_the_message_has_what_to_do() -> None:
     held = GtidSet.parse(f"{S}:1-7,{OWN}:1-100")
     source = GtidSet.parse(f"{S}:1-9")
-    said = str(refusal(Gtids.OFF, Held(held), GtidSet.parse(f"{S}:1-5"), "b.000002:99", source))
+    said = str(
+        refusal(Gtids.OFF, HeldGtids(held), GtidSet.parse(f"{S}:1-5"), "b.000002:99", source)
+    )
     assert "executed 2 of the source's transactions after the position b.000002:99" in said
     assert f"mtsd position set gtid:{S}:1-7 --forward{options()};" in said
     assert said.endswith(f"mtsd position set gtid:{S}:1-5 {WORD}{options()}")
-    assert refusal(Gtids.OFF, Held(held), None, "b.000002:99", source) is None
+    assert refusal(Gtids.OFF, HeldGtids(held), None, "b.000002:99", source) is None
 
 
 @ordinary

@@ -5,7 +5,7 @@ from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.replica.recovery.recovery import row_of_recovery
 from mtsd.schedule.done.executed_groups import ExecutedGroups
 from mtsd.schedule.done.worker_row import WorkerRow
-from mtsd.source.continuation import Adopt, Channel, adoption
+from mtsd.source.continuation import Adopt, ChannelPlace, adoption
 from tests.schedule.worlds.streams import START
 
 
@@ -17,7 +17,7 @@ def test_what_another_server_of_the_domain_has_numbered_lower_is_not_sent_again(
     row = row_of_recovery(mark, [worker], [])
     assert set(row.executed) == {7}
     assert mark.gtids is not None
-    channel = Channel(START, mark.gtids, "server_id 1", mark.gtids.union(row.gtids))
+    channel = ChannelPlace(START, mark.gtids, "server_id 1", mark.gtids.union(row.gtids))
     way = adoption(channel, "server_id 2")
     assert isinstance(way, Adopt)
     # As the new source sends them.

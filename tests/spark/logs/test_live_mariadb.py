@@ -20,7 +20,7 @@ from mtsd.spark.options.options import Options
 from mtsd.spark.plan.group_record import GroupRecorder, replayed_groups
 from mtsd.spark.shapes.change_shape import ChangeShape
 from mtsd.spark.shapes.group_shape import GroupShape
-from mtsd.spark.shapes.shape import Request, Shape, pruned
+from mtsd.spark.shapes.shape import Shape, ShapeRequest, pruned
 from mtsd.spark.shapes.table_shape import TableShape
 from tests.servers.mariadb import provide_mariadb
 from tests.servers.mysqld import Server
@@ -77,7 +77,7 @@ def rows(source: Server, columns: tuple[str, ...]) -> tuple[StructType, list[dic
             bounds = whole_file(file, size)
             with logs.opened(bounds) as contents:
                 reader = RangeReader(contents, bounds, file)
-                for batch in shape.read(Request(options, schema), reader, file):
+                for batch in shape.read(ShapeRequest(options, schema), reader, file):
                     found += batch.to_pylist()
     finally:
         logs.close()
@@ -122,7 +122,7 @@ def test_hashes_of_named_keys_are_no_columns(source: Server) -> None:
 
 def of_files(shape: Shape, options: Options) -> list[dict[str, object]]:
     logs = FolderLogs(options.path)
-    request = Request(options, shape.schema(options, logs.files()), option_filters(options))
+    request = ShapeRequest(options, shape.schema(options, logs.files()), option_filters(options))
     found: list[dict[str, object]] = []
     for bounds in whole_files(logs.files()):
         with logs.opened(bounds) as contents:

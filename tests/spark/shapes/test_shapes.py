@@ -20,7 +20,7 @@ from mtsd.spark.logs.whole_read import WholeRead, stretch_of
 from mtsd.spark.options.options import OptionError, Options
 from mtsd.spark.options.row_filters import ColumnTest, RowFilters
 from mtsd.spark.shapes.change_shape import ChangeShape
-from mtsd.spark.shapes.shape import Request, Shape, pruned
+from mtsd.spark.shapes.shape import Shape, ShapeRequest, pruned
 from mtsd.spark.shapes.table_shape import TableShape
 from tests.binlog.range_cases import Contents
 from tests.binlog.recording import OPTIONS
@@ -83,7 +83,7 @@ def read(
     found: Rows = []
     for bounds in ranges_of("f", len(data), -(-len(data) // count)):
         whole = WholeRead(logs, stretch, Position("f", bounds.begin) <= stretch.begin)
-        request = Request(options, schema, filters or RowFilters(), whole)
+        request = ShapeRequest(options, schema, filters or RowFilters(), whole)
         shape.check(request)
         reader = RangeReader(Contents(data), bounds, "f", hold_bytes=hold_bytes)
         for batch in shape.read(request, reader, "f"):

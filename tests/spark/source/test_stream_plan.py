@@ -19,7 +19,7 @@ from mtsd.spark.logs.folder_logs import FolderLogs
 from mtsd.spark.logs.logs import FilesError
 from mtsd.spark.options.options import Options
 from mtsd.spark.shapes.change_shape import ChangeShape
-from mtsd.spark.shapes.shape import Request
+from mtsd.spark.shapes.shape import ShapeRequest
 from mtsd.spark.source.data_source import BinlogDataSource
 from mtsd.spark.source.stream_plan import first_offset, next_end, parts_between
 from mtsd.spark.source.stream_reader import BinlogStreamReader
@@ -337,7 +337,7 @@ def test_offsets_of_another_server_are_an_error_of_one_line(recorded: Path) -> N
     """Spark may plan an uncommitted batch again before anything else."""
     shape = ChangeShape()
     options = Options(str(recorded), "changes")
-    request = Request(options, shape.schema(options, []))
+    request = ShapeRequest(options, shape.schema(options, []))
     reader = BinlogStreamReader(request, shape, FolderLogs(str(recorded)))
     offset = {"file": "binlog.000001", "pos": 4, "source": "another"}
     with pytest.raises(UnreadableBinlogError, match="is files now, and positions are those of ano"):
