@@ -38,10 +38,20 @@ _FOLLOWED_BY_SECRET: Final = frozenset({b"FOR", b"TO"})
 def first_secret(statement: bytes, context: SessionContext = ANY_CONTEXT) -> int | None:
     """Return behind which byte a statement may hold a password or a hash of one; None if it cannot.
 
-    Only the first 64 KiB are read closely. In a text of a MariaDB, `/*M! … */` is no comment.
+    Only the first 64 KiB are read closely. Which comments are code depends on the server, and that
+    of a text may be unknown: what is a secret in one reading is one.
     """
+    marked = b"/*M!" in statement or b"/*!" in statement
+    readings = (VersionComments.MYSQL, VersionComments.ANY) if marked else (VersionComments.MYSQL,)
+    found = [_first_secret(statement, context, reading) for reading in readings]
+    return min((each for each in found if each is not None), default=None)
+
+
+def _first_secret(
+    statement: bytes, context: SessionContext, comments: VersionComments
+) -> int | None:
     before: Token | None = None
-    excerpt = StatementText(statement[:LONGEST_EXCERPT], context, VersionComments.ANY)
+    excerpt = StatementText(statement[:LONGEST_EXCERPT], context, comments)
     for token in tokens_of(excerpt):
         if before is None:
             is_word = token.kind is TokenKind.WORD

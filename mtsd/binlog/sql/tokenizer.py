@@ -227,7 +227,12 @@ def _read_on(text: StatementText, tokens: Tokens, most: int) -> None:
     mysql = text.comments is VersionComments.MYSQL
     read = tokens.read
     at = tokens.at
+    count = 0
     while len(read) < most and (match := next_token(statement, at)):
+        count += 1
+        if not count % MOST_KEPT:
+            # There may be more comments than tokens.
+            let_others_run()
         start, at = match.span()
         group = match.lastgroup
         if group == "word":

@@ -52,6 +52,10 @@ GBK = SessionContext(character_set_client=28)
         ("CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO ALTER USER u IDENTIFIED BY 'secret",
          "CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO ALTER USER u IDENTIFIED ..."),
         ("CREATE USER u /*M! IDENTIFIED BY 'secret' */", "CREATE USER u /*M! IDENTIFIED ..."),
+        ("CREATE USER u /*M! don't */ IDENTIFIED BY 'secret'",
+         "CREATE USER u /*M! don ..."),
+        ("CREATE USER u /*M! 1' */ IDENTIFIED /*M! ' */ BY 'secret'",
+         "CREATE USER u /*M! 1 ..."),
         ("CREATE PROCEDURE p() SELECT 'my password is secret", "CREATE PROCEDURE p() SELECT  ..."),
     ],
 )  # fmt: skip
