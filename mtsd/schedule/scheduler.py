@@ -21,36 +21,32 @@ from mtsd.model.temporary_tables import TemporaryTables
 from mtsd.model.xa_xid import XaXid
 from mtsd.schedule.batches.alone import BY_THEMSELVES, AloneRule
 from mtsd.schedule.batches.worker_queue import WorkerQueue
-from mtsd.schedule.batches.xa_pairs import may_be_first, may_be_second
+from mtsd.schedule.checkpoints import Checkpoints
 from mtsd.schedule.done.executed_groups import ExecutedGroups
 from mtsd.schedule.done.group_assigned_queue import GroupAssignedQueue
 from mtsd.schedule.done.prepared_transactions import PreparedTransactions
-from mtsd.schedule.done.repair import Repair, again_of
+from mtsd.schedule.done.repair import Repair
+from mtsd.schedule.ending import Ending
+from mtsd.schedule.former_run import FormerRun
 from mtsd.schedule.limits import Limits
+from mtsd.schedule.placement import Placement
 from mtsd.schedule.policies.assignment import Need, Policy
 from mtsd.schedule.policies.partition_statistics import PartitionStatistics
 from mtsd.schedule.policies.schedule_view import ScheduleView
 from mtsd.schedule.temporary_sessions import TemporarySessions
 from mtsd.schedule.wait_cause import WaitCause
 from mtsd.schedule.waiters import Waiters
-from mtsd.schedule.waits import DISPATCHER, Waits
+from mtsd.schedule.worker_waits import WorkerWaits, no_clock
 
 _ROWS: Final = GroupKind.ROWS
 _EMPTY: Final = GroupKind.EMPTY
 _PREPARE: Final = GroupKind.XA_PREPARE
 _COMPLETE: Final = GroupKind.XA_COMPLETE
-_MANY_PASSED: Final = 128
-"""Groups past the stored low-water mark that make the workers' rows worth shortening."""
 
 
 Filler = Callable[[Group], Group]
 """Returns a group with one more field filled in."""
 NO_FILLERS: Mapping[Need, Filler] = MappingProxyType({})
-
-
-def no_clock() -> float:
-    """Stand still: nothing seems to wait."""
-    return 0.0
 
 
 class Scheduler:
@@ -85,12 +81,7 @@ class Scheduler:
         self.in_order = in_order
         self.limits = limits
         """See `set_limits`."""
-        self._newest_change = mark.number
-        """The newest group that was not empty."""
-        self._passed_completions: list[tuple[XaXid, int]] = []
-        self._executed = executed
-        self._executed_up_to = executed.highest
-        self._alone = alone
+        self._former = FormerRun(executed, repair)
         if unfilled := policy.needs.difference(fillers):
             names = ", ".join(sorted(need.value for need in unfilled))
             raise ValueError(f"the policy needs fields that nothing fills in: {names}")
@@ -98,13 +89,11 @@ class Scheduler:
         self._prepared = prepared or PreparedTransactions()
         self.gaq = GroupAssignedQueue(mark)
         self.workers = [WorkerQueue() for _ in range(workers)]
-        self.stored = mark
-        """The low-water mark stored on the target."""
+        self._checkpoints = Checkpoints(self.gaq, mark)
         self.pending_bytes = 0
         self._groups = [0] * workers
         self._sizes = [0] * workers
         self._frozen = [False] * workers
-        self._awaits_turn = [False] * workers
         self.view = ScheduleView(
             self._groups, self._sizes, self.gaq, limits.batch_groups, self._frozen
         )
@@ -113,22 +102,25 @@ class Scheduler:
         self.skipped = 0
         """Groups skipped because a previous run had committed them."""
         self._waiters = Waiters(self.gaq)
-        self._newest_alone = 0
-        """Everything after this group waits for it."""
-        self._unfinished_alone: set[int] = set()
-        self._clock = clock
-        self._waits = Waits(workers)
-        self._newest_worker = -1
-        """The worker of the newest group that was assigned."""
-        self._limit: int | None = None
-        self._halted = False
+        self._placement = Placement(
+            policy, self.view, alone, self.sessions, self.workers, self._groups, in_order=in_order
+        )
         # What a previous run has committed counts as begun: a stop has to close the gap before it.
-        self._highest_begun = max(mark.number, executed.highest)
-        self._again = again_of(repair)
-        self._first_again = 0 if repair is None else repair.first
-        if repair is not None:
-            self._highest_begun = repair.last
-            self._executed_up_to = repair.last
+        self._ending = Ending(max(mark.number, self._former.up_to))
+        self._waits = WorkerWaits(
+            self.workers,
+            self._frozen,
+            self._placement.unfinished_alone,
+            self._ending,
+            clock,
+            by_names=policy.by_names,
+            in_order=in_order,
+        )
+
+    @property
+    def stored(self) -> LowWaterMark:
+        """The low-water mark stored on the target."""
+        return self._checkpoints.stored
 
     def set_limits(self, limits: Limits) -> None:
         """Go on with other limits: what already exceeds a new one is let through."""
@@ -138,7 +130,7 @@ class Scheduler:
     def blocked(self, size: int) -> WaitCause | None:
         """Return what prevents adding a group of `size` bytes now, or None."""
         limits = self.limits
-        if self.gaq.newest - self.stored.number >= limits.checkpoint_group:
+        if self.gaq.newest - self._checkpoints.stored.number >= limits.checkpoint_group:
             return WaitCause.GAQ_FULL
         pending = self.pending_bytes
         if pending and pending + size > limits.pending_jobs_size_max:
@@ -147,15 +139,11 @@ class Scheduler:
 
     def executed_before(self, number: int) -> bool:
         """Return whether a previous run has committed this group."""
-        return number in self._executed or number in self._again
+        return self._former.has(number)
 
     def must_apply_again(self, number: int) -> bool:
-        """Return whether a group has to be applied once more because others before it are.
-
-        Of the first one of a repair nothing has changed: it may be one that ran alone, as every
-        streamed one.
-        """
-        return number in self._again and number > self._first_again
+        """Return whether a group has to be applied once more because others before it are."""
+        return self._former.must_apply_again(number)
 
     def take_in(self, items: Iterator[StreamItem], can_begin: set[int]) -> StreamItem | None:
         """Add groups of rows, and empty ones, as long as there is room and reading continues.
@@ -188,13 +176,12 @@ class Scheduler:
         """
         number = group.number
         if group.kind is not _EMPTY:
-            self._newest_change = number
-        if number <= self._executed_up_to and self._is_done(group):
+            self._checkpoints.newest_change = number
+        if number <= self._former.up_to and self._former.is_done(group):
             self.skipped += 1
             if group.xid is not None:
                 self._prepared.place(group, self.gaq.number)
-                if group.kind is _COMPLETE:
-                    self._passed_completions.append((group.xid, number))
+                self._former.passes(group.xid, group)
             self.gaq.enter(group, done=True)
             return None
         if group.kind is _EMPTY:
@@ -210,48 +197,21 @@ class Scheduler:
         if group.kind is _PREPARE:
             group, earlier = self._prepared.place(group, self.gaq.number)
         self.gaq.enter(group)
-        runs_alone = group.alone or (group.kind is not _ROWS and self._alone.applies_to(group))
-        pairs = group.xid is not None and not runs_alone and self._joins_pairs
-        first = self._first_of_pair(group, earlier) if pairs and earlier else -1
-        use = group.uses_temporary
-        if use is not None:
-            forced = self.sessions.forced(use.thread, self._groups)
-            worker, after, mark = self._policy.assign(group, self.view, forced)
-            self.sessions.assigned(use, worker)
-        elif first >= 0:
-            worker, after, mark = self._policy.assign(group, self.view, first)
-        else:
-            worker, after, mark = self._policy.assign(group, self.view)
-        if earlier and first < 0:
-            after |= {earlier}
-        if runs_alone:
-            mark = number - 1
-            self._newest_alone = number
-            self._unfinished_alone.add(number)
-        elif self._newest_alone > mark:
-            mark = self._newest_alone
-        apart = False
-        if self.in_order:
-            # The group before it has to commit first, on another worker.
-            apart = worker != self._newest_worker
-            self._newest_worker = worker
-            if group.kind is not _ROWS:
-                # What may commit by itself, or not be rolled back, begins at its turn.
-                mark = number - 1
+        worker, after, mark, apart, first = self._placement.place(group, earlier)
         queue = self.workers[worker]
         was_empty = not len(queue)
         if after or mark > self.gaq.number:
             unmet, mark = self._waiters.add(worker, number, after, mark)
             queue.put(group, unmet, mark, apart=apart)
             if was_empty:
-                self._account(worker)
+                self._waits.account(worker)
         else:
             queue.put(group, apart=apart)
             if was_empty and self._frozen[worker]:
-                self._account(worker)
+                self._waits.account(worker)
         if first >= 0:
             queue.pair(earlier, number)
-        elif pairs and may_be_first(group):
+        elif group.xid is not None and self._placement.may_begin_pair(group):
             queue.may_be_paired(number)
         size = group.size
         self.pending_bytes += size
@@ -260,31 +220,9 @@ class Scheduler:
         return worker if was_empty and queue.can_begin else None
 
     @property
-    def _joins_pairs(self) -> bool:
-        """Whether the two groups of an XA transaction may share a target transaction."""
-        return self.limits.batch_groups > 1 and not self.in_order
-
-    @property
     def looks_inside(self) -> bool:
         """Whether the policy goes by what is in a group, which nobody knows of a streamed one."""
         return bool(self._fillers)
-
-    def _first_of_pair(self, group: Group, earlier: int) -> int:
-        """Return the worker in whose queue a group completes a pair; -1 if there is none."""
-        if not may_be_second(group):
-            return -1
-        for worker, queue in enumerate(self.workers):
-            if queue.awaits_second(earlier):
-                return worker
-        return -1
-
-    def _is_done(self, group: Group) -> bool:
-        """Return whether a previous run has committed a group that is not applied again."""
-        if group.number in self._executed:
-            return True
-        # Of a streamed group nothing is left to apply here.
-        can_repeat = group.kind is _ROWS and bool(group.steps)
-        return group.number in self._again and not can_repeat
 
     def distribute(self, distribution: Distribution) -> None:
         """Distribute databases by other rules of a person, from the next group on."""
@@ -293,7 +231,7 @@ class Scheduler:
     def freeze(self, worker: int, *, frozen: bool) -> None:
         """Have a worker begin nothing more, or continue; what it has begun it finishes."""
         self._frozen[worker] = frozen
-        self._account(worker)
+        self._waits.account(worker)
 
     def is_frozen(self, worker: int) -> bool:
         """Return whether a worker begins nothing because a person has frozen it."""
@@ -304,18 +242,16 @@ class Scheduler:
 
         A person may have skipped them: then what they would complete is still on record.
         """
-        passed = [each for each in self._passed_completions if each[1] <= up_to]
-        self._passed_completions = self._passed_completions[len(passed) :]
-        return passed
+        return self._former.passed_completions(up_to)
 
     def begin_streamed(self, number: int) -> None:
         """Note that a streamed group has begun that cannot be undone: a stop has to finish it."""
-        self._highest_begun = number
+        self._ending.highest_begun = number
 
     def awaits_turn(self, worker: int, *, waits: bool) -> None:
         """Note that a worker waits until all before what it has begun has committed, or no more."""
-        self._awaits_turn[worker] = waits
-        self._account(worker)
+        self._waits.awaits_turn[worker] = waits
+        self._waits.account(worker)
 
     def may_commit(self, number: int) -> bool:
         """Return whether it is the turn of the batch that group `number` begins.
@@ -330,7 +266,7 @@ class Scheduler:
 
         It has run alone: with nothing unfinished before it.
         """
-        self._highest_begun = self._newest_change = group.number
+        self._ending.highest_begun = self._checkpoints.newest_change = group.number
         if group.kind is GroupKind.CREATE_SELECT:
             # The keys that are known may be those of a former table.
             for fill in self._fillers:
@@ -353,11 +289,11 @@ class Scheduler:
         `ahead`: while its last batch is still running, so that the next one can be prepared.
         `statements`: at most how many groups of statements it may consist of.
         """
-        if self._halted:
+        if self._ending.halted:
             return ()
         if self._frozen[worker]:
             if not ahead:
-                self._account(worker)
+                self._waits.account(worker)
             return ()
         limits = self.limits
         queue = self.workers[worker]
@@ -365,15 +301,19 @@ class Scheduler:
         if ahead:
             # What is prepared is in memory twice, as groups and as statements.
             batch = queue.take_ahead(
-                limits.batch_groups, limits.batch_bytes // 4, self._limit, others_up_to
+                limits.batch_groups, limits.batch_bytes // 4, self._ending.limit, others_up_to
             )
         else:
             batch = queue.take(
-                limits.batch_groups, limits.batch_bytes, self._limit, others_up_to, statements
+                limits.batch_groups,
+                limits.batch_bytes,
+                self._ending.limit,
+                others_up_to,
+                statements,
             )
-            self._account(worker)
-        if batch and batch[-1].number > self._highest_begun:
-            self._highest_begun = batch[-1].number
+            self._waits.account(worker)
+        if batch:
+            self._ending.begins(batch[-1].number)
         return batch
 
     def commit(self, worker: int, groups: Sequence[Group]) -> set[int]:
@@ -385,7 +325,7 @@ class Scheduler:
         touched: set[int] = set()
         size = 0
         waiters = self._waiters
-        alone = self._unfinished_alone
+        alone = self._placement.unfinished_alone
         for group in groups:
             size += group.size
             if alone:
@@ -403,61 +343,31 @@ class Scheduler:
         self.workers[worker].committed(groups)
         touched.discard(worker)
         for other in touched:
-            self._account(other)
+            self._waits.account(other)
         return {other for other in touched if self.workers[other].can_begin}
 
     def reading_waits(self, cause: WaitCause | None) -> None:
         """Note what keeps the next group of the stream from being added; None if nothing does."""
-        self._waits.set(DISPATCHER, cause, self._clock())
+        self._waits.reading(cause)
 
     @property
     def reading_waits_for(self) -> WaitCause | None:
         """What keeps the next group of the stream from being added, see `reading_waits`."""
-        return self._waits.cause(DISPATCHER)
+        return self._waits.of_reading
 
     def waits_for(self, worker: int) -> WaitCause | None:
         """Return what keeps a worker from finishing what it has begun, or from beginning more.
 
         None if it is at work, has nothing to do, or can begin the head of its queue.
         """
-        if self._awaits_turn[worker]:
-            return WaitCause.COMMIT_ORDER
-        queue = self.workers[worker]
-        head = queue.head
-        if head is None or queue.running or self._halted:
-            return None
-        if queue.can_begin and not self._frozen[worker]:
-            return None
-        if self._limit is not None and head.number > self._limit:
-            return None
-        if self._frozen[worker]:
-            return WaitCause.FROZEN
-        mark = queue.awaited_mark(head.number)
-        alone = self._unfinished_alone
-        if alone and mark and (mark in alone or head.number in alone):
-            return WaitCause.ALONE
-        if mark and self.in_order and head.kind is not _ROWS:
-            return WaitCause.COMMIT_ORDER
-        if self._policy.by_names and head.kind is not GroupKind.XA_COMPLETE:
-            return WaitCause.PARTITION
-        return WaitCause.DEPENDENCY
+        return self._waits.cause_now(worker)
 
     def wait_seconds(self) -> dict[WaitCause, float]:
         """Return how long was waited by each cause so far.
 
         Reading counts once, and every idle worker for itself.
         """
-        return self._waits.seconds(self._clock())
-
-    def _account(self, worker: int) -> None:
-        """Note what the worker waits for from now on."""
-        cause = self.waits_for(worker)
-        if cause is not self._waits.cause(worker):
-            self._waits.set(worker, cause, self._clock())
-
-    def _account_all(self) -> None:
-        for worker in range(len(self.workers)):
-            self._account(worker)
+        return self._waits.seconds()
 
     def _others_up_to(self, worker: int) -> int:
         """Return the number up to which no queue but the worker's has an unfinished group."""
@@ -498,71 +408,45 @@ class Scheduler:
         `reads_on`); without it, the gap remains as far as it has not been read. No worker remains
         frozen: a gap may be there.
         """
-        newest = self.gaq.newest
-        self._limit = self._highest_begun if reading else min(self._highest_begun, newest)
+        self._ending.stop(self.gaq.newest, reading=reading)
         for worker in range(len(self._frozen)):
             self._frozen[worker] = False
-        self._account_all()
+        self._waits.account_all()
 
     @property
     def reads_on(self) -> bool:
         """Whether groups are still to be added: before a stop, and in a gap that it closes."""
-        return self._limit is None or self.gaq.newest < self._limit
+        return self._ending.limit is None or self.gaq.newest < self._ending.limit
 
     @property
     def stopped(self) -> bool:
         """Whether, after `stop`, everything that was to be finished has committed."""
-        return self._limit is not None and self.gaq.number >= self._limit
+        return self._ending.limit is not None and self.gaq.number >= self._ending.limit
 
     @property
     def unfinished(self) -> bool:
         """Whether a group past the stored low-water mark has begun, in this run or before."""
-        return self._highest_begun > self.stored.number
+        return self._ending.highest_begun > self.stored.number
 
     @property
     def nothing_past_stored(self) -> bool:
         """Whether no group past the stored low-water mark has committed, in this run or before."""
         number = self.stored.number
-        return self.gaq.highest_done == self.gaq.number == number >= self._executed_up_to
+        return self.gaq.highest_done == self.gaq.number == number >= self._former.up_to
 
     def halt(self) -> None:
         """Begin nothing more: a group has failed."""
-        self._halted = True
-        self._account_all()
+        self._ending.halted = True
+        self._waits.account_all()
 
     def checkpoint(self, *, rests: bool = False) -> LowWaterMark | None:
-        """Return the low-water mark if it is beyond the one that is stored, or says more.
-
-        With `rests`, not for the sake of a few empty groups in the same file: in a circle of two
-        servers, what is stored on each would be such a group for the other, for ever.
-        """
-        stored = self.stored
-        gaq = self.gaq
-        if (
-            gaq.number == stored.number
-            and gaq.position == stored.position
-            and gaq.temporary is stored.temporary
-        ):
-            return None
-        if (
-            rests
-            and self._newest_change <= stored.number
-            and gaq.position.file == stored.position.file
-            and gaq.temporary is stored.temporary
-            and gaq.knows_gtids == (stored.gtids is not None)
-            and not self.checkpoint_is_urgent()
-        ):
-            return None
-        return gaq.mark()
+        """Return the low-water mark if it is to be stored now, see `Checkpoints.due`."""
+        return self._checkpoints.due(self.limits.checkpoint_group, rests=rests)
 
     def checkpoint_is_urgent(self) -> bool:
-        """Return whether to store the low-water mark before its period has passed.
-
-        The GAQ fills up, or the workers' rows grow: they hold everything past the stored mark.
-        """
-        passed = self.gaq.number - self.stored.number
-        return passed >= min(_MANY_PASSED, max(1, self.limits.checkpoint_group // 4))
+        """Return whether to store the low-water mark before its period has passed."""
+        return self._checkpoints.are_urgent(self.limits.checkpoint_group)
 
     def checkpointed(self, mark: LowWaterMark) -> None:
         """Note that the target now stores this low-water mark."""
-        self.stored = mark
+        self._checkpoints.stored = mark

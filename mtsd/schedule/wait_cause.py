@@ -1,7 +1,10 @@
 """Why something has to wait: one name for each cause, from the schedule to the status."""
 
 import enum
+from collections.abc import Set as AbstractSet
 from typing import Final
+
+from mtsd.model.group import Group, GroupKind
 
 
 class WaitCause(enum.StrEnum):
@@ -39,3 +42,20 @@ class WaitCause(enum.StrEnum):
 
 OF_READING: Final = frozenset({WaitCause.GAQ_FULL, WaitCause.PENDING_BYTES, WaitCause.STREAMED})
 """Causes for which the dispatcher waits; for the others a worker does."""
+
+
+def cause_of_head(
+    head: Group, mark: int, unfinished_alone: AbstractSet[int], *, by_names: bool, in_order: bool
+) -> WaitCause:
+    """Return why the head of a worker's queue cannot begin; `mark` is what it waits for, or 0.
+
+    `unfinished_alone` are the groups that run alone, `by_names` and `in_order` the policy's and
+    the schedule's.
+    """
+    if mark and (mark in unfinished_alone or head.number in unfinished_alone):
+        return WaitCause.ALONE
+    if mark and in_order and head.kind is not GroupKind.ROWS:
+        return WaitCause.COMMIT_ORDER
+    if by_names and head.kind is not GroupKind.XA_COMPLETE:
+        return WaitCause.PARTITION
+    return WaitCause.DEPENDENCY

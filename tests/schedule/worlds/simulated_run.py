@@ -633,7 +633,7 @@ class SimulatedRun:
             self.done_by_hand,
             tuple(self.bound_at.get(number) for number in self.unfinished),
             placed,
-            max(scheduler._newest_alone, scheduler.gaq.number),
+            max(scheduler._placement._newest_alone, scheduler.gaq.number),
             queues,
             tuple(len(groups) for groups in self.running),
             tuple(len(groups) for groups in self.unlearned),
