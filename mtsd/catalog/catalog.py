@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from mtsd.binlog.bytes.character_sets import character_set, is_ascii, text_decoder
+from mtsd.binlog.bytes.character_sets import character_set, text_decoder
 from mtsd.binlog.sql.statement_secrets import shown
 from mtsd.binlog.sql.words import Words
 from mtsd.catalog.clause_parts import UnknownClauseError
@@ -241,7 +241,7 @@ def _is_like(query: QueryEvent) -> bool:
 def _in_utf8(query: QueryEvent) -> StatementText:
     """Return a statement in UTF-8, in the session to read it in."""
     client = query.context.character_set_client
-    if client is None or is_ascii(query.statement, client):
+    if query.statement.isascii() or client is None:
         return query.text
     try:
         text = text_decoder(client)(query.statement)

@@ -14,6 +14,7 @@ from mtsd.binlog.values.row_image import RowDecoder
 from mtsd.catalog.catalog import Catalog
 from mtsd.catalog.definition import TableDefinition, definition_of, loaded_definition
 from mtsd.model.errors import NotSupportedError
+from mtsd.model.session import SessionContext
 from mtsd.model.statement_text import StatementText
 from mtsd.model.step import QueryEvent
 from tests.binlog.recording import OPTIONS, events_of
@@ -161,6 +162,16 @@ def query(statement: str, database: str = "a") -> QueryEvent:
     return QueryEvent(
         1, 0, 0, StatementText(statement.encode()), None, database, None, False, None, None, 0
     )
+
+
+def test_names_in_swe7() -> None:
+    """Its letters look like marks, and the quote of names is still one there."""
+    text = StatementText(b"CREATE TABLE `[` ({ INT)", SessionContext(character_set_client=10))
+    catalog = Catalog()
+    catalog.move_on(query("")._replace(text=text))
+    table = catalog.find("a", "Ä")
+    assert table is not None
+    assert [column.name for column in table.columns] == ["ä"]
 
 
 def told(*statements: str, folded: bool = False) -> Catalog:
