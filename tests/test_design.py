@@ -8,7 +8,7 @@ from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
 
-from mtsd.apply.position.worker_info import RowChange, WorkerInfo
+from mtsd.apply.position.worker_info import WorkerInfo, WorkerRowChange
 from mtsd.apply.rows.bundle import binlog_statement, row_statements
 from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.bytes.framing import FileFramer
@@ -108,7 +108,7 @@ def rows_of_worker_2() -> tuple[WorkerRow, WorkerRow, Group]:
 
 def bundle_block() -> Iterator[str]:
     before, row, group = rows_of_worker_2()
-    change = RowChange(WorkerInfo("mtsd", ""), row, before)
+    change = WorkerRowChange(WorkerInfo("mtsd", ""), row, before)
     (events,) = row_statements([group], 1 << 20, change)
     statement = binlog_statement(events).decode()
     yield f"{statement[:68]}…"

@@ -15,7 +15,8 @@ import structlog
 
 from mtsd.apply.position.position_schema import STATUS_TABLES
 from mtsd.apply.position.table_declaration import TABLE_OPTIONS
-from mtsd.apply.session.session import SessionSettings, TargetSession
+from mtsd.apply.session.session import TargetSession
+from mtsd.apply.session.session_settings import SessionSettings
 from mtsd.apply.sql import literals
 from mtsd.config import Settings
 from mtsd.control.status import Place, Status

@@ -31,7 +31,7 @@ class Token:
 
 
 class VersionComments(enum.Enum):
-    """Whose comments with a version have contents that are tokens, see `mtsd.binlog.sql.tokenizer`."""
+    """Whose comments with a version have contents that are tokens (`mtsd.binlog.sql.tokenizer`)."""
 
     MYSQL = "MySQL's"
     MARIADB = "MariaDB's"

@@ -1,5 +1,6 @@
 """Why a source has ended a dump, or sends none, as its error says it."""
 
+from mtsd.model.error_numbers import ER
 from mtsd.model.errors import ServerError
 from mtsd.model.outcome.reason import Reason, refuse
 from mtsd.source.continuation import (
@@ -10,7 +11,6 @@ from mtsd.source.continuation import (
 from mtsd.source.received import Received
 from mtsd.wire.refusal import explained
 
-_FATAL_READING = 1236
 _CANNOT_SEND = "the source cannot send its binlog from {position} (GTID set '{gtids}'): {said}"
 _REMEDIES = {
     "purged": PURGED.remedy,
@@ -23,12 +23,11 @@ _REMEDIES = {
 """By a part of the error's text: the number is the same for all of them."""
 _TAKEN_OVER = "same server_uuid/server_id"
 """In the text of a MySQL's error."""
-_TAKEN_OVER_ON_MARIADB = 4052
 
 
 def explained_dump(error: ServerError, received: Received) -> str:
     """Return an error as a person is told it; what has been `received` says from where."""
-    if error.number != _FATAL_READING:
+    if error.number != ER.MASTER_FATAL_ERROR_READING_BINLOG:
         return explained(error)
     text = error.text.lower()
     remedy = next((what for sign, what in _REMEDIES.items() if sign in text), AHEAD.remedy)
@@ -40,6 +39,6 @@ def explained_dump(error: ServerError, received: Received) -> str:
 
 def is_taken_over(error: ServerError) -> bool:
     """Return whether a source has ended a dump for a newer one of the same replica."""
-    if error.number == _FATAL_READING:
+    if error.number == ER.MASTER_FATAL_ERROR_READING_BINLOG:
         return _TAKEN_OVER in error.text
-    return error.number == _TAKEN_OVER_ON_MARIADB
+    return error.number == ER.SLAVE_SAME_ID

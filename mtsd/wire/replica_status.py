@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from mtsd.model.position import Position
 from mtsd.model.server import ServerVersion, Version, of_version
-from mtsd.wire.connection import Connection, Value
+from mtsd.wire.connection import Connection
 from mtsd.wire.exchange import Value
 from mtsd.wire.family import SERVERS
 

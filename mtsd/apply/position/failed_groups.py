@@ -24,7 +24,6 @@ from mtsd.apply.position.table_declaration import (
     whole,
 )
 from mtsd.model.outcome.failed_group import FailedGroup
-from mtsd.wire.connection import Row
 from mtsd.wire.exchange import Row
 
 _NUMBER = whole("Group_number")

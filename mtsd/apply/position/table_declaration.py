@@ -14,7 +14,7 @@ from typing import Final, Generic, Protocol, TypeVar
 
 from mtsd.apply.sql import literals
 from mtsd.model.position import Position
-from mtsd.wire.connection import Row
+from mtsd.wire.exchange import Row
 
 NAME_COLUMN: Final = "VARCHAR(512) NOT NULL"
 TABLE_OPTIONS: Final = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"

@@ -1,8 +1,7 @@
 """What an error means that shows that the target has lost changes, or the row that records them."""
 
-from pymysql.constants import ER
-
-from mtsd.apply.position.worker_info import ROW_GONE
+from mtsd.apply.session.retry import ROW_GONE
+from mtsd.model.error_numbers import ER
 from mtsd.model.errors import ServerError
 
 

@@ -1,7 +1,7 @@
 """Where the target's own binary log ends."""
 
-from mtsd.apply.session.pinning import NOT_ALLOWED
 from mtsd.apply.sql import literals
+from mtsd.model.error_numbers import NOT_ALLOWED
 from mtsd.model.errors import ServerError
 from mtsd.wire.binlog_status import binlog_status
 from mtsd.wire.connection import Connection
@@ -13,7 +13,7 @@ async def own_log_end(connection: Connection, traits: ServerTraits) -> tuple[str
     try:
         rows = await connection.query(binlog_status(traits.version))
     except ServerError as error:
-        if error.number != NOT_ALLOWED:
+        if error.number not in NOT_ALLOWED:
             raise
         return "", 0
     file, offset, only, ignored, *_ = rows[0]

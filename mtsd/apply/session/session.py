@@ -4,16 +4,13 @@ import secrets
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
+from mtsd.apply.session.collations import read_collations
 from mtsd.apply.session.family import TARGETS
+from mtsd.apply.session.lost_changes import lost_in_cascade, row_gone
 from mtsd.apply.session.own_domain import own_domain
+from mtsd.apply.session.own_log import own_log_end
 from mtsd.apply.session.pinning import pin
 from mtsd.apply.session.retry import ROW_GONE, insist, patiently
-from pymysql.constants import ER
-from mtsd.apply.session.collations import read_collations
-from mtsd.apply.session.lost_changes import lost_in_cascade, row_gone
-from mtsd.apply.session.own_log import own_log_end
-from mtsd.apply.session.pinning import NOT_ALLOWED, pin
-from mtsd.apply.session.retry import insist, patiently
 from mtsd.apply.session.satellites import Collation, needs_collations
 from mtsd.apply.session.session_settings import SessionSettings
 from mtsd.apply.session.session_state import NO_THREAD, THREAD_ID
@@ -295,7 +292,7 @@ class TargetSession:
     async def known_collations(self, satellites: Sequence[Satellite]) -> Mapping[int, Collation]:
         """Return the target's collations by number, if these satellites need any."""
         if not self._collations and needs_collations(satellites):
-            self._collations = await read_collations(self.connection, self.traits.server)
+            self._collations = await read_collations(self.connection, self.family)
         return self._collations
 
     async def clean_left(self) -> None:

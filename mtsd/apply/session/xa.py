@@ -85,6 +85,6 @@ async def listed_xids(connection: Connection) -> frozenset[XaXid] | None:
     try:
         return await prepared_xids(connection)
     except ServerError as error:
-        if error.number != NOT_ALLOWED:
+        if error.number != ER.XAER_RMERR:
             raise
         return None

@@ -8,16 +8,14 @@ from typing import TypeVar
 from mtsd.apply.position.other_schemas import positions_elsewhere
 from mtsd.apply.position.position_tables import PositionTables
 from mtsd.apply.session.binlog_allowed import allows_binlog
-from mtsd.apply.session.family import TARGETS
 from mtsd.apply.session.pinning import pin
 from mtsd.apply.session.session_state import pinned
-from mtsd.apply.session.xa import prepared_xids
 from mtsd.apply.session.xa import listed_xids
 from mtsd.apply.sql import literals
 from mtsd.apply.tables.key_definitions import read_key_definitions
 from mtsd.apply.tables.table_keys import why_whole
 from mtsd.config.start import FilePosition, Start
-from mtsd.model.error_numbers import ER, NOT_ALLOWED
+from mtsd.model.error_numbers import NOT_ALLOWED
 from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark

@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from mtsd.apply.session.family import TARGETS
 from mtsd.apply.sql import literals
 from mtsd.apply.tables.misread_tables import GENERATED
 from mtsd.apply.tables.table_columns import COLUMNS, TableColumn, table_column
-from mtsd.model.server import Flavour, ServerVersion
+from mtsd.model.server import ServerVersion
 from mtsd.operations.check.facts import (
     TableFacts,
 )
@@ -66,7 +67,7 @@ async def read_generated(
     connection: Connection, version: ServerVersion, position_schema: str
 ) -> tuple[str, ...]:
     """Return the tables with columns that a MariaDB generates without its events showing it."""
-    if version.flavour is not Flavour.MARIADB:
+    if not TARGETS[version.flavour].omits_generated:
         return ()
     rows = await connection.query(
         "SELECT DISTINCT table_schema, table_name FROM information_schema.columns c"

@@ -6,11 +6,8 @@ import structlog
 
 from mtsd.apply.position.position_tables import InDoubt, PositionTables
 from mtsd.apply.position.prepared_table import PreparedRow
-from mtsd.apply.session.xa import prepared_xids
-from mtsd.binlog.sql.xa_statement import xid_of
-from mtsd.model.error_numbers import ER
-from mtsd.model.errors import ServerError
 from mtsd.apply.session.xa import listed_xids
+from mtsd.binlog.sql.xa_statement import xid_of
 from mtsd.model.group import GroupKind
 from mtsd.model.statement_text import StatementText
 from mtsd.model.xa_xid import XaXid

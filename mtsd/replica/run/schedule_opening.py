@@ -24,6 +24,7 @@ from mtsd.schedule.policies.assignment import Need
 from mtsd.schedule.policies.choice import choose_policy
 from mtsd.schedule.policies.foreign_key_families import NO_FOREIGN_KEYS, ForeignKeys
 from mtsd.schedule.scheduler import Filler, Scheduler
+from mtsd.source.family import SOURCES
 from mtsd.wire.understood import understood
 
 
@@ -44,7 +45,7 @@ async def read_changed_keys(
     known = await read_key_definitions(
         session.connection, session.traits.server.flavour, fold_case=fold_case
     )
-    mariadb = family is Flavour.MARIADB
+    mariadb = SOURCES[family].dialect.tables_of_mariadb
     return ChangedKeys(
         known, fold_case=fold_case, as_sql=as_sql, bind=replica.bind, mariadb=mariadb
     )

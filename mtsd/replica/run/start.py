@@ -64,16 +64,7 @@ from mtsd.replica.workers.stopped_group import record_stopped
 from mtsd.replica.workers.streamed_groups import StreamedGroups
 from mtsd.replica.workers.worker import Worker
 from mtsd.replica.workers.worker_opening import open_worker
-from mtsd.schedule.batches.alone import AloneRule
-from mtsd.schedule.done.prepared_transactions import Prepared, PreparedTransactions
-from mtsd.schedule.policies.assignment import Need
-from mtsd.schedule.policies.choice import choose_policy
-from mtsd.schedule.policies.foreign_key_families import NO_FOREIGN_KEYS, ForeignKeys
-from mtsd.schedule.scheduler import Filler, Scheduler
 from mtsd.source.family import SOURCES
-from mtsd.source.handshake import SourceSession
-from mtsd.source.rivalry import Rivalry
-from mtsd.source.stream import SourceStream, StreamSettings
 from mtsd.wire.binlog_status import executed_gtids
 from mtsd.wire.endpoint import CurrentEndpoint
 from mtsd.wire.link import Links
