@@ -33,6 +33,7 @@ from mtsd.replica.recovery.verdict import (
     drops_all,
     in_another_log,
     judge,
+    judge_branch,
     judge_logged,
     without_evidence,
 )
@@ -53,7 +54,8 @@ async def verdict(connection: Connection, tables: PositionTables, doubt: InDoubt
 
     `tables` are those of its channel.
 
-    What a streamed one has prepared is rolled back, unless a GTID shows that it was applied.
+    What a streamed one has prepared is rolled back, unless a GTID shows that it was applied, or
+    its commit was recorded: then it is committed.
 
     Only APPLIED, NOT_APPLIED or SHOWS_ITSELF. Raises NeedsPersonError if there is no evidence
     either way.
@@ -64,12 +66,10 @@ async def verdict(connection: Connection, tables: PositionTables, doubt: InDoubt
     )
     if found in {Verdict.PREPARED, Verdict.COMPLETED}:
         prepared = await _is_prepared(connection, tables, doubt)
-        if prepared and not doubt.end.file:
-            # Streamed: it may have been about to be committed, which is done from its beginning.
-            await connection.query(statement(b"ROLLBACK", xid_in_doubt(doubt)))
-            return Verdict.NOT_APPLIED
-        applied = prepared is (found is Verdict.PREPARED)
-        return Verdict.APPLIED if applied else Verdict.NOT_APPLIED
+        branch = judge_branch(doubt, found, prepared=prepared)
+        if branch.verb:
+            await connection.query(statement(branch.verb, xid_in_doubt(doubt)))
+        return branch.verdict
     return found
 
 

@@ -171,6 +171,32 @@ def judge_logged(
     return Verdict.NOT_APPLIED
 
 
+@dataclass(frozen=True, slots=True)
+class OfBranch:
+    """What becomes of a group that prepares or completes an XA transaction."""
+
+    verdict: Verdict
+    verb: bytes
+    """What is to be done first with what is prepared, as XA has it: b"COMMIT", b"ROLLBACK", b""."""
+
+
+def judge_branch(doubt: InDoubt, found: Verdict, *, prepared: bool) -> OfBranch:
+    """Decide by whether the target has prepared the transaction; `found` says what the group does.
+
+    What is to be done is done before the record goes, and may be interrupted after it: so it must
+    leave what leads to the same verdict again.
+    """
+    is_streamed = not doubt.end.file
+    if prepared and is_streamed:
+        if found is Verdict.COMPLETED:
+            # In one phase. Its end had come, so all of it is there, and the commit was decided.
+            return OfBranch(Verdict.APPLIED, b"COMMIT")
+        # Its end may not have come: it is read again.
+        return OfBranch(Verdict.NOT_APPLIED, b"ROLLBACK")
+    applied = prepared is (found is Verdict.PREPARED)
+    return OfBranch(Verdict.APPLIED if applied else Verdict.NOT_APPLIED, b"")
+
+
 def drops_all(statement: bytes, logged: Sequence[bytes]) -> bool:
     """Return whether what a server has logged of a definition, if anything, is all of it.
 

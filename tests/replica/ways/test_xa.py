@@ -133,6 +133,19 @@ def test_one_that_is_streamed(kind: str, tmp_path: Path) -> None:
         assert pair.target.sql("SELECT COUNT(*) FROM a.l") == [(1200,)]
         assert daemon.wait_for_record("streaming a large group", 3)
         assert daemon.stop() == 0
+        # Where no GTID tells, it is prepared first; a restart completes it, and is killed as well.
+        source.sql(
+            f"XA START 'two'; {MANY_ROWS.format(first=3000)}; XA END 'two';"
+            " XA COMMIT 'two' ONE PHASE"
+        )
+        last = 1 if kind == "GTIDs" else 2
+        for fault in (f"{FaultPoint.BEFORE_STATEMENT}:{last}", FaultPoint.BEFORE_RECOVERY_WRITE):
+            daemon.start(fault=fault)
+            assert daemon.wait() == -9
+        daemon.start()
+        assert_equal(pair, daemon)
+        assert prepared(pair.target) == set()
+        assert daemon.stop() == 0
 
 
 @pytest.mark.parametrize(
