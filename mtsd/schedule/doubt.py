@@ -66,9 +66,13 @@ class Effect(NamedTuple):
     """Whether its record says that a part may be there: nothing would tell that later."""
     settles: bool = False
     """Whether it commits together with what settles the group."""
+    revocable: bool = False
+    """Whether it can be undone when it is there, until a later effect has its record."""
 
 
 WHOLE = Effect()
+NOTHING = Effect(noted=False)
+"""There is nothing to do, and the group is only settled."""
 PARTIAL = Effect(partial=True)
 """Something that cannot be undone once it has begun."""
 
@@ -125,8 +129,7 @@ def doubt(
         if effect.noted:
             noted = yield Note(at, repeats or at > 0)
             if noted is not Outcome.DONE:
-                # What came before has been undone, if anything.
-                if at and not repeats:
+                if at and effects[at - 1].revocable:
                     yield Forget()
                 return Outcome.UNDONE
         outcome = yield Act(at)

@@ -336,10 +336,6 @@ class Applier(Protocol):
         """Return whether `make_table` has created the table of that group, the last one."""
         ...
 
-    async def fill_table(self, group: Group, row: WorkerRow) -> None:
-        """Apply the rows of a CREATE TABLE … SELECT, and settle it in the same transaction."""
-        ...
-
     async def commit_settled(self, row: WorkerRow, number: int) -> None:
         """Commit the open transaction, and settle its group in it."""
         ...

@@ -31,7 +31,7 @@ from mtsd.apply.tables.table_loading import load_table
 from mtsd.model.error_numbers import ER
 from mtsd.model.errors import MtsdError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
-from mtsd.model.group import Group, GroupKind
+from mtsd.model.group import Group
 from mtsd.model.gtid import Gtid
 from mtsd.model.step import LoadFile, Rows, Statement, StatementKind, Step
 from mtsd.model.temporary_tables import TemporaryUse
@@ -473,13 +473,8 @@ class SessionApplier(ABC):
         definition = definition_of(group, thread)
         self._start_over()
         # A format description would reset the GTID, so it comes first.
-        if group.kind is GroupKind.CREATE_SELECT:
-            await self._get_ready_to_create(group.format_description)
-        else:
-            await self.describe_format(group.format_description)
-        await apply_definition(
-            self._session, definition, group.steps[1:], gtid, self.apply_steps, self._reached
-        )
+        await self.describe_format(group.format_description)
+        await apply_definition(self._session, definition, gtid, self.apply_steps, self._reached)
 
     async def make_table(self, group: Group) -> None:
         """See `Applier`."""
@@ -489,16 +484,6 @@ class SessionApplier(ABC):
     def has_made_table(self, number: int) -> bool:
         """See `Applier`."""
         return self._made == number
-
-    async def fill_table(self, group: Group, row: WorkerRow) -> None:
-        """See `Applier`."""
-        try:
-            await self.begin(group.format_description, group.gtid)
-            await self.apply_steps(group.steps[1:])
-            await self.commit_settled(row, group.number)
-        except MtsdError as error:
-            await self._undo(error)
-            raise
 
     async def commit_settled(self, row: WorkerRow, number: int) -> None:
         """See `Applier`."""

@@ -30,24 +30,18 @@ def definition_of(group: Group, thread: int = 0) -> Statement:
 async def apply_definition(
     session: TargetSession,
     definition: Statement,
-    rows: Sequence[Step],
     gtid: str,
     apply_steps: Callable[[Sequence[Step]], Awaitable[None]],
     reached: Reached,
 ) -> None:
-    """Apply a definition, and the `rows` that follow it, under a GTID; "" for an automatic one.
+    """Apply a definition under a GTID; "" for an automatic one.
 
     The session knows the format. Raises ServerError, NotSupportedError, ConnectionLostError.
     """
     try:
-        if definition.kind is StatementKind.CREATE_SELECT:
-            await begin_table(session, definition, gtid)
-            await apply_steps(rows)
-            await commit_definition(session, reached)
-        else:
-            await session.set_gtid(gtid)
-            await apply_steps([definition])
-            await _end_definition(session, reached)
+        await session.set_gtid(gtid)
+        await apply_steps([definition])
+        await _end_definition(session, reached)
     except ServerError as error:
         await session.undo(error)
         await session.set_gtid("")

@@ -29,6 +29,7 @@ class NotSettledError(NeedsPersonError):
 
     def __init__(self, number: int, error: ServerError) -> None:
         super().__init__(f"group {number} is applied, but its record cannot be written: {error}")
+        self.error = error
 
 
 class RemainsError(NeedsPersonError):

@@ -208,7 +208,7 @@ async def start(
     coordinator.clock_offset = clock_offset
     delayed = DelayStage(groups, settings.replica.delay, clock_offset, coordinator.due)
     large: GroupStream = delayed
-    streamed = StreamedGroups(coordinator, workers[0], preserved)
+    streamed = StreamedGroups(coordinator, workers[0], preserved, reached=reached)
     if splits(settings.replica):
         by_table = settings.replica.split_transactions == "table"
         large = SplitStage(

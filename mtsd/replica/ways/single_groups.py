@@ -12,16 +12,12 @@ from mtsd.model.group import Group, GroupKind
 from mtsd.model.outcome.failed_group import FailedGroup
 from mtsd.model.step import Rows, Statement, StatementKind, Step
 from mtsd.replica.core.coordinator import Coordinator
-from mtsd.replica.ways.in_doubt import (
-    InDoubtWorker,
-    apply_definition,
-    apply_under_its_gtid,
-    apply_unprotected,
-    doubt_of,
-    keep_in_doubt,
-    keep_record,
-)
-from mtsd.replica.ways.xa_groups import apply_completion, apply_prepare, without_transactions
+from mtsd.replica.ways.definitions import apply_definition
+from mtsd.replica.ways.doubtful import keep
+from mtsd.replica.ways.in_doubt import InDoubtWorker, doubt_of
+from mtsd.replica.ways.non_transactional import apply_under_its_gtid, apply_unprotected
+from mtsd.replica.ways.xa_branch import apply_prepare
+from mtsd.replica.ways.xa_groups import apply_completion, without_transactions
 from mtsd.replica.ways.xa_runs import XaRuns
 from mtsd.schedule.batches.in_flight import Batch, InFlight, Packet
 from mtsd.schedule.done.executed_groups import ExecutedGroups
@@ -139,7 +135,7 @@ class SingleGroups:
                 group,
                 row,
                 self._doubts,
-                shows_itself=group.number in self._show_themselves,
+                repeats=group.number in self._show_themselves,
                 reached=self._reached,
             )
             self._coordinator.defined()
@@ -221,10 +217,8 @@ class SingleGroups:
 
     async def half_applied(self, batch: Sequence[Group], error: ServerError) -> None:
         """Put groups in doubt after a transaction left a part of them; raises HalfAppliedError."""
-        for group in batch[1:]:
-            kind = GroupKind.NON_TRANSACTIONAL
-            await keep_record(self._applier, doubt_of(group, self._doubts.id, kind=kind))
-        await keep_in_doubt(self._applier, doubt_of(batch[0], self._doubts.id), error)
+        records = [doubt_of(group, self._doubts.id) for group in batch]
+        await keep(self._applier, records, error)
 
     def packet(self, batches: Sequence[Batch]) -> tuple[Packet, Bundle]:
         """Return what to send of batches: all of them, or the first if they do not fit.

@@ -17,7 +17,8 @@ from mtsd.model.outcome.command import command
 from mtsd.model.outcome.failed_group import FailedGroup
 from mtsd.model.step import Rows, state_of_rows
 from mtsd.replica.core.report import half_applied
-from mtsd.replica.ways.in_doubt import HalfAppliedError, doubt_of
+from mtsd.replica.ways.doubtful import HalfAppliedError
+from mtsd.replica.ways.in_doubt import doubt_of
 from mtsd.replica.ways.split_branches import SplitFailedError
 from mtsd.schedule.done.worker_row import WorkerRow
 

@@ -14,20 +14,21 @@ from dataclasses import replace
 import structlog
 
 from mtsd.apply.appliers.applier import Applier
-from mtsd.apply.position.position_tables import InDoubt
 from mtsd.apply.position.prepared_table import PreparedRow
 from mtsd.apply.rows.bundle import table_maps
 from mtsd.apply.session.xa import RB_ROLLBACK, UNKNOWN_XID, XID_EXISTS
 from mtsd.model.error_numbers import ER
-from mtsd.model.errors import ApplyError, NeedsPersonError, NotSupportedError, ServerError
-from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.model.errors import NotSupportedError, ServerError
+from mtsd.model.fault_points import Reached
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.outcome.failed_group import FailedGroup
-from mtsd.model.step import Rows, Step, row_events
+from mtsd.model.step import Step, row_events
 from mtsd.model.xa_xid import XaXid
-from mtsd.replica.ways.in_doubt import InDoubtWorker, doubt_of, gtid_for, keep_in_doubt
+from mtsd.replica.ways.doubtful import Doubtful
+from mtsd.replica.ways.in_doubt import InDoubtWorker, doubt_of, gtid_for
 from mtsd.schedule.batches.xa_pairs import commits
 from mtsd.schedule.done.worker_row import WorkerRow
+from mtsd.schedule.doubt import NOTHING, WHOLE
 
 log = structlog.get_logger(__name__)
 
@@ -37,70 +38,13 @@ USES_TEMPORARY = (
 )
 
 
-async def apply_prepare(
-    applier: Applier,
-    group: Group,
-    row: WorkerRow,
-    worker: InDoubtWorker,
-    *,
-    definitions: int,
-    reached: Reached,
-) -> None:
-    """Prepare a group's transaction; `row` is what its worker's row becomes.
-
-    `definitions` is that of `Applier.may_change_without_transactions`.
-    Raises ServerError with nothing left behind, HalfAppliedError and ConnectionLostError with the
-    record left, NeedsPersonError if it cannot be applied at all.
-    """
-    xid = required_xid(applier, group)
-    if group.uses_temporary is not None and applier.has_branch_sessions:
-        failed = FailedGroup.of(group)
-        raise NotSupportedError(
-            f"{failed}, cannot be applied: {USES_TEMPORARY}. {failed.way_past}", group=failed
-        )
-    unsafe = await without_transactions(applier, group.steps, definitions)
-    if unsafe and applier.preserves:
-        raise ApplyError(
-            f"{FailedGroup.of(group)}, prepares an XA transaction that changes {unsafe}, which is"
-            " not transactional on the target: its GTID cannot hold both. Set [target] gtid to a"
-            ' value other than "preserve", then start again',
-            group=FailedGroup.of(group),
-        )
-    gtid = "" if unsafe else await gtid_for(applier, group, worker)
-    evidence = await evidence_of_prepare(applier, xid, gtid)
-    doubt = doubt_of(
-        group,
-        worker.id,
-        evidence,
-        kind=GroupKind.NON_TRANSACTIONAL if unsafe else GroupKind.XA_PREPARE,
-    )
-    await reached(FaultPoint.BEFORE_IN_DOUBT)
-    await applier.note(doubt)
-    await reached(FaultPoint.AFTER_IN_DOUBT)
-    statements = any(not isinstance(step, Rows) for step in group.steps)
-    try:
-        await applier.begin_branch(
-            group.format_description, xid, gtid, statements=statements, steps=group.steps
-        )
-        await applier.apply_steps(group.steps)
-        await applier.end_branch(xid, gtid)
-    except ServerError as error:
-        await applier.undo(error, 0)
-        await undone(applier, doubt, error)
-        raise explained(error, xid) from error
-    except NeedsPersonError:
-        await applier.rollback()
-        await applier.forget(group.number)
-        raise
-    await reached(FaultPoint.BEFORE_SETTLED)
-    await settle_prepared(applier, group, row, xid, rows=bool(group.rows))
-    await reached(FaultPoint.AFTER_SETTLED)
-
-
 async def apply_completion(
     applier: Applier, group: Group, row: WorkerRow, worker: InDoubtWorker, *, reached: Reached
 ) -> None:
-    """Commit or roll back what an earlier group has prepared, as `apply_prepare`."""
+    """Commit or roll back what an earlier group has prepared; `row` is its worker's row then.
+
+    Raises as `mtsd.replica.ways.xa_branch.apply_prepare` does.
+    """
     xid = required_xid(applier, group)
     gtid = await gtid_for(applier, group, worker)
     record = (await applier.branches.records_of([xid])).get(xid)
@@ -111,24 +55,30 @@ async def apply_completion(
         raise explained(_unknown_xid(), xid, channel=theirs)
     evidence = _evidence(applier, gtid)
     skipped = record is not None and record.skipped
-    if theirs is None and not skipped and (evidence or await _is_prepared(applier, xid)):
-        await reached(FaultPoint.BEFORE_IN_DOUBT)
-        await applier.note(doubt_of(group, worker.id, evidence))
-        await reached(FaultPoint.AFTER_IN_DOUBT)
-        try:
-            await applier.branches.complete(xid, gtid, commits=commits(group))
-        except ServerError as error:
-            if error.number not in _GONE or not _has_changed_nothing(record):
-                await applier.forget(group.number)
-                raise explained(error, xid) from error
-    elif not _has_changed_nothing(record):
+    is_there = theirs is None and not skipped and (evidence or await _is_prepared(applier, xid))
+    has_nothing = _has_changed_nothing(record)
+    if not is_there and not has_nothing:
         raise explained(_unknown_xid(), xid)
-    await reached(FaultPoint.BEFORE_SETTLED)
-    try:
-        await applier.branches.settle_completed(row, group.number, xid)
-    except ServerError as error:
-        raise not_settled(FailedGroup.of(group), error) from error
-    await reached(FaultPoint.AFTER_SETTLED)
+    doubtful = Doubtful(
+        applier,
+        doubt_of(group, worker.id, evidence),
+        reached,
+        WHOLE if is_there else NOTHING,
+        says_done=_GONE if has_nothing else frozenset(),
+    )
+
+    async def act() -> None:
+        try:
+            if is_there:
+                await applier.branches.complete(xid, gtid, commits=commits(group))
+                return
+        except ServerError as error:
+            if error.number in doubtful.says_done:
+                _tell_gone(record)
+            raise explained(error, xid) from error
+        _tell_gone(record)
+
+    await doubtful.carry_out(act, lambda: applier.branches.settle_completed(row, group.number, xid))
 
 
 def required_xid(applier: Applier, group: Group) -> XaXid:
@@ -181,27 +131,6 @@ async def _is_prepared(applier: Applier, xid: XaXid) -> bool:
         raise explained(error, xid) from error
 
 
-async def undone(applier: Applier, doubt: InDoubt, error: ServerError) -> None:
-    """Remove the record of a group whose branch was rolled back.
-
-    Raises HalfAppliedError, with the record kept, if the branch has left changes.
-    """
-    if error.leaves_changes:
-        await keep_in_doubt(applier, doubt, error)
-    await applier.forget(doubt.number)
-
-
-async def settle_prepared(
-    applier: Applier, group: Group, row: WorkerRow, xid: XaXid, *, rows: bool
-) -> None:
-    """Record that a group is prepared; `rows`: it contains row events."""
-    prepared = prepared_row(group, xid, changes=has_changed(applier, rows=rows))
-    try:
-        await applier.branches.settle_prepared(row, prepared)
-    except ServerError as error:
-        raise not_settled(FailedGroup.of(group), error) from error
-
-
 def _unknown_xid() -> ServerError:
     """Return what a server answers that has not prepared a transaction."""
     return ServerError(UNKNOWN_XID, "XAE04", "XAER_NOTA: Unknown XID")
@@ -237,13 +166,6 @@ def has_changed(applier: Applier, *, rows: bool) -> bool:
 def prepared_row(group: Group, xid: XaXid, *, changes: bool) -> PreparedRow:
     """Return the record of a transaction that a group has prepared."""
     return PreparedRow(xid, group.number, group.databases, group.alone, changes)
-
-
-def not_settled(group: FailedGroup, error: ServerError) -> ApplyError:
-    """Return the error for a group that is applied, and whose record cannot be written."""
-    return ApplyError(
-        f"{group}, is applied, but its record cannot be written: {error}. The next start settles it"
-    )
 
 
 def explained(error: ServerError, xid: XaXid, *, channel: str | None = None) -> ServerError:
@@ -291,11 +213,12 @@ _MEANINGS: dict[int, str] = {
 
 def _has_changed_nothing(record: PreparedRow | None) -> bool:
     """Return whether a transaction had nothing to commit, so that its server could forget it."""
-    if record is None or record.changes:
-        return False
-    if not record.skipped:
+    return record is not None and not record.changes
+
+
+def _tell_gone(record: PreparedRow | None) -> None:
+    if record is not None and not record.skipped:
         log.info("an XA transaction without changes is no longer prepared", xid=str(record.xid))
-    return True
 
 
 _GONE = frozenset({UNKNOWN_XID, RB_ROLLBACK})

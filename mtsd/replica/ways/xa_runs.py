@@ -21,23 +21,17 @@ import structlog
 from mtsd.apply.appliers.applier import Applier
 from mtsd.apply.position.position_tables import InDoubt
 from mtsd.apply.rows.bundle import table_maps
-from mtsd.model.errors import ApplyError, NeedsPersonError, NotSupportedError, ServerError
-from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.model.errors import NeedsPersonError, NotSupportedError, ServerError
+from mtsd.model.fault_points import Reached
 from mtsd.model.group import Group, GroupKind
-from mtsd.model.outcome.failed_group import FailedGroup
 from mtsd.model.step import Rows
 from mtsd.model.xa_xid import XaXid
-from mtsd.replica.ways.in_doubt import (
-    HalfAppliedError,
-    InDoubtWorker,
-    doubt_of,
-    evidence_gtid,
-    half_of,
-    keep_record,
-)
-from mtsd.replica.ways.xa_groups import has_changed, not_settled, prepared_row, required_xid
+from mtsd.replica.ways.doubtful import HalfAppliedError, carry_out_run
+from mtsd.replica.ways.in_doubt import InDoubtWorker, doubt_of, evidence_gtid
+from mtsd.replica.ways.xa_groups import has_changed, prepared_row, required_xid
 from mtsd.schedule.batches.xa_pairs import commits
 from mtsd.schedule.done.worker_row import WorkerRow
+from mtsd.schedule.doubt import Outcome
 
 RowAfter = Callable[[Sequence[Group]], WorkerRow]
 
@@ -73,30 +67,30 @@ class XaRuns:
         run = await self._plan(groups)
         if len(run) < 2:
             return 0
-        for _ in run:
-            await self._reached(FaultPoint.BEFORE_IN_DOUBT)
-        await self._applier.note_all([each.doubt for each in run])
-        for _ in run:
-            await self._reached(FaultPoint.AFTER_IN_DOUBT)
         changed: list[bool] = []
         half: ServerError | None = None
-        try:
-            for each in run:
-                changes = await self._apply_one(each)
-                changed.append(changes)
-        except (ServerError, NeedsPersonError) as error:
-            failed = run[len(changed)]
-            log.info("applied one by one", group=failed.group.number, error=str(error))
-            if isinstance(error, ServerError) and error.leaves_changes:
-                half = error
-        done = run[: len(changed)]
+
+        async def act(at: int) -> Outcome:
+            nonlocal half
+            try:
+                changes = await self._apply_one(run[at])
+            except (ServerError, NeedsPersonError) as error:
+                log.info("applied one by one", group=run[at].group.number, error=str(error))
+                if isinstance(error, ServerError) and error.leaves_changes:
+                    half = error
+                    return Outcome.REMAINS
+                return Outcome.UNDONE
+            changed.append(changes)
+            return Outcome.DONE
+
+        async def settle(done: int, forgotten: int) -> None:
+            await self._settle(run[:done], run[forgotten:], changed, row_after)
+
+        records = [each.doubt for each in run]
+        done = await carry_out_run(self._applier, records, act, settle, self._reached)
         if half is not None:
-            # First, as its present record would let the next start apply it again.
-            await keep_record(self._applier, half_of(run[len(done)].doubt))
-        await self._settle(run, done, changed, row_after, keep=half is not None)
-        if half is not None:
-            raise HalfAppliedError(run[len(done)].group.number, half) from half
-        return len(done)
+            raise HalfAppliedError(run[done].group.number, half) from half
+        return done
 
     async def _plan(self, groups: Sequence[Group]) -> list[_Planned]:
         """Return the first groups, as many as can be applied in a run.
@@ -205,36 +199,18 @@ class XaRuns:
 
     async def _settle(
         self,
-        run: Sequence[_Planned],
         done: Sequence[_Planned],
+        forgotten: Sequence[_Planned],
         changed: Sequence[bool],
         row_after: RowAfter,
-        *,
-        keep: bool,
     ) -> None:
-        """Record what is done of a run; no other group of it is in doubt, unless `keep`.
-
-        With `keep`, the first that is not done stays in doubt.
-        """
-        for _ in done:
-            await self._reached(FaultPoint.BEFORE_SETTLED)
-        rest = run[len(done) + keep :]
+        """Record what is done of a run, and that of what is forgotten nothing is there."""
         prepared = [
             prepared_row(each.group, each.xid, changes=changes)
             for each, changes in zip(done, changed, strict=True)
             if each.group.kind is GroupKind.XA_PREPARE
         ]
         completed = [each.xid for each in done if each.group.kind is GroupKind.XA_COMPLETE]
-        numbers = [each.group.number for each in (*done, *rest)]
+        numbers = [each.group.number for each in (*done, *forgotten)]
         row = row_after([each.group for each in done]) if done else None
-        try:
-            await self._applier.branches.settle_run(row, numbers, prepared, completed)
-        except ServerError as error:
-            if not done:
-                raise ApplyError(
-                    f"{FailedGroup.of(run[0].group)}, is not applied, and the record that it is in"
-                    f" doubt cannot be removed: {error}. The next start settles it"
-                ) from error
-            raise not_settled(FailedGroup.of(done[-1].group), error) from error
-        for _ in done:
-            await self._reached(FaultPoint.AFTER_SETTLED)
+        await self._applier.branches.settle_run(row, numbers, prepared, completed)

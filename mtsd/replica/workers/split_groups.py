@@ -54,7 +54,7 @@ class SplitGroups(StreamedGroups):
         mariadb: bool,
         reached: Reached,
     ) -> None:
-        super().__init__(coordinator, workers[0])
+        super().__init__(coordinator, workers[0], reached=reached)
         self._workers = workers
         self._keys = keys
         self._as_sql = as_sql
@@ -62,7 +62,6 @@ class SplitGroups(StreamedGroups):
         self._by_table = by_table
         self._unsplit = unsplit
         self._mariadb = mariadb
-        self._reached = reached
         self._splitter: RowSplitter | None = None
         self._branches: SplitBranches | None = None
         self._waits_for_rows: GroupOpened | None = None

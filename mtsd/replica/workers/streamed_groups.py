@@ -5,8 +5,8 @@ is applied by the first worker, chunk by chunk, in one transaction. Its size is 
 read; what it changes is known only as it arrives. If it changes a non-transactional table of the
 target, what is open is committed together with a record that the group is in doubt: from there on
 it is applied piece by piece, can no longer be undone, and is finished even if a stop is requested.
-XA transactions have a module of their own (`streamed_branch`), and so has CREATE TABLE … SELECT
-(`streamed_table`).
+XA transactions have a module of their own (`xa_branch`), and so has CREATE TABLE … SELECT
+(`created_table`).
 """
 
 from collections.abc import Collection
@@ -22,6 +22,7 @@ from mtsd.apply.session.retry import worth_a_retry
 from mtsd.binlog.bytes.event_type import THREAD_SPECIFIC
 from mtsd.binlog.events.table_map import parse_table_map
 from mtsd.model.errors import ApplyError, MtsdError, NeedsPersonError, ServerError
+from mtsd.model.fault_points import Reached, nothing
 from mtsd.model.group import Group, GroupChunk, GroupKind, GroupOpened
 from mtsd.model.gtid import GtidSet
 from mtsd.model.outcome.failed_group import FailedGroup
@@ -31,12 +32,15 @@ from mtsd.model.step import Statement, StatementKind, Step, row_events
 from mtsd.model.temporary_tables import TemporaryUse
 from mtsd.replica.core.coordinator import Coordinator
 from mtsd.replica.core.report import half_applied, tables_of, wrong_position
+from mtsd.replica.ways import created_table, xa_branch
+from mtsd.replica.ways.created_table import CreatedTable
+from mtsd.replica.ways.doubtful import Doubtful, keep_record
 from mtsd.replica.ways.in_doubt import InDoubtWorker
-from mtsd.replica.ways.streamed_branch import StreamedBranch
-from mtsd.replica.ways.streamed_table import StreamedTable
+from mtsd.replica.ways.xa_branch import Branch
 from mtsd.replica.ways.xa_groups import without_transactions
 from mtsd.replica.workers.worker import Worker
 from mtsd.schedule.done.worker_row import WorkerRow
+from mtsd.schedule.doubt import PARTIAL
 from mtsd.schedule.wait_cause import WaitCause
 
 log = structlog.get_logger(__name__)
@@ -82,22 +86,30 @@ class StreamedGroups:
     """
 
     def __init__(
-        self, coordinator: Coordinator, worker: Worker, preserved: GtidSet | None = None
+        self,
+        coordinator: Coordinator,
+        worker: Worker,
+        preserved: GtidSet | None = None,
+        *,
+        reached: Reached = nothing,
     ) -> None:
         self._coordinator = coordinator
+        self._reached = reached
         self._worker = worker
         self._applier = worker.applier
         self._preserved = preserved
         self._opened: GroupOpened | None = None
         self._passing = False
         """The group was committed by a previous run: its chunks are skipped."""
-        self._doubt: InDoubt | None = None
-        """The record of the group, once it is applied piece by piece."""
+        self._is_in_pieces = False
+        """Whether the group is applied piece by piece: a part of it has committed."""
+        self._pieces: Doubtful | None = None
+        """The doubt about it then, unless it creates a table: that has it."""
         self._skips: ServerError | None = None
         """The error of skip_errors because of which the rest of the group is passed over."""
-        self._branch: StreamedBranch | None = None
+        self._branch: Branch | None = None
         """The branch that an XA transaction is applied in."""
-        self._table: StreamedTable | None = None
+        self._table: CreatedTable | None = None
         """The table that the group creates and fills."""
 
     @property
@@ -144,10 +156,17 @@ class StreamedGroups:
         worker = InDoubtWorker(self._worker.index + 1, self._worker.settings.daemon_uuid)
         if opened.creates_table:
             shows_itself = opened.number in self._worker.settings.show_themselves
-            self._table = StreamedTable(self._applier, opened, worker, shows_itself=shows_itself)
+            self._table = CreatedTable(
+                self._applier,
+                created_table.beginning_of(opened),
+                worker,
+                self._reached,
+                repeats=shows_itself,
+            )
             return
         if opened.xid is not None:
-            self._branch = StreamedBranch(self._applier, opened, worker)
+            known = xa_branch.beginning_of(opened)
+            self._branch = Branch(self._applier, known, worker, self._reached)
             return
         with self._coordinator.pulse.waiting(Wait.TARGET):
             await self._applier.begin(
@@ -168,14 +187,16 @@ class StreamedGroups:
         try:
             with self._coordinator.pulse.waiting(Wait.TARGET):
                 if self._table is not None:
-                    steps = await self._table.begin(steps)
+                    steps = await self._after_creation(self._table, steps)
                 if self._branch is not None:
-                    await self._branch.check(steps, self._coordinator.definitions)
-                elif self._doubt is None and (self._table is None or self._table.is_apart):
-                    if not await self._look_at(opened, steps):
-                        return
-                elif self._doubt is not None and _rolls_back(steps):
-                    await self._fail(opened, _UNDONE.format(what="back to a savepoint"))
+                    await self._prepare_for(self._branch, steps)
+                elif self._is_in_pieces:
+                    if _rolls_back(steps):
+                        await self._fail(opened, _UNDONE.format(what="back to a savepoint"))
+                elif (self._table is None or self._table.is_apart) and not await self._look_at(
+                    opened, steps
+                ):
+                    return
                 if self._uses_other_session(steps):
                     await self._fail(
                         opened,
@@ -209,7 +230,7 @@ class StreamedGroups:
             # Triggers of the target, say, may have changed what its databases do not tell.
             group = replace(group, alone=True)
         row = self._worker.row_after(group)
-        if group.rolled_back and self._doubt is not None:
+        if group.rolled_back and self._is_in_pieces:
             self._opened = None
             raise _stopped_half(
                 opened,
@@ -222,9 +243,10 @@ class StreamedGroups:
             with self._coordinator.pulse.waiting(Wait.TARGET):
                 await self._applier.settle(row, group.number)
         if self._table is not None:
-            group = replace(group, steps=self._table.definition)
+            group = replace(group, steps=self._table.steps)
             self._coordinator.defined()
-        self._opened = self._doubt = self._branch = self._table = None
+        self._opened = self._pieces = self._branch = self._table = None
+        self._is_in_pieces = False
         if group.uses_temporary is not None and skipped is None:
             self._coordinator.scheduler.sessions.assigned(group.uses_temporary, self._worker.index)
             self._applier.used_temporary(group.uses_temporary)
@@ -239,13 +261,15 @@ class StreamedGroups:
                     await self._applier.rollback()
                     await self._applier.begin(group.format_description, group.gtid)
                 if self._branch is not None:
+                    if not self._branch.has_begun:
+                        await self._branch.begin(())
                     await self._branch.end(group, row)
-                elif self._table is not None and self._doubt is None:
+                elif self._table is not None:
                     await self._table.end(group, row)
-                elif self._doubt is None:
-                    await self._applier.commit(row)
+                elif self._pieces is not None:
+                    await self._pieces.done(lambda: self._applier.settle(row, group.number))
                 else:
-                    await self._applier.settle(row, group.number)
+                    await self._applier.commit(row)
         except ServerError as error:
             await self._failed(opened, error)
 
@@ -255,7 +279,7 @@ class StreamedGroups:
         self._skips = None
         if opened is None or self._passing or self._applier.closed:
             return
-        if self._doubt is not None:
+        if self._is_in_pieces:
             raise _stopped_half(opened, "its end has not arrived")
         begun = self._branch or self._table
         self._branch = self._table = None
@@ -319,10 +343,34 @@ class StreamedGroups:
             return False
         # A stop still accepts everything that has begun, also one that comes during the commit.
         self._coordinator.scheduler.begin_streamed(opened.number)
-        doubt = _doubt(opened, self._worker.index + 1, _databases_of(steps))
-        await self._applier.commit_in_doubt(doubt)
-        self._doubt = doubt
+        record = _doubt(opened, self._worker.index + 1, _databases_of(steps))
+        if self._table is not None:
+            await self._table.go_by_pieces(record)
+        else:
+            # A former attempt may have left one.
+            pieces = Doubtful(self._applier, record, self._reached, PARTIAL, repeats=True)
+            await pieces.begin(self._applier.commit_in_doubt)
+            self._pieces = pieces
+        self._is_in_pieces = True
         return True
+
+    async def _after_creation(
+        self, table: CreatedTable, steps: tuple[Step, ...]
+    ) -> tuple[Step, ...]:
+        """Create the table, if these are the first steps; return what comes after that."""
+        if not table.steps:
+            await table.create(created_table.definition_of_streamed(steps))
+            if table.is_apart:
+                await table.fill(partial=False)
+            steps = steps[1:]
+        return () if table.is_there else steps
+
+    async def _prepare_for(self, branch: Branch, steps: tuple[Step, ...]) -> None:
+        """Get ready for the next steps of an XA transaction: the first ones begin its branch."""
+        definitions = self._coordinator.definitions
+        await xa_branch.check_streamed(self._applier, steps, definitions)
+        if not branch.has_begun:
+            await branch.begin(steps)
 
     async def _failed(
         self, opened: GroupOpened, error: ServerError, rows: tuple[bytes, ...] = ()
@@ -332,17 +380,18 @@ class StreamedGroups:
             await self._applier.undo(error, 0)
             explained = await self._applier.explain(error, rows)
         self._opened = None
+        is_half, self._is_in_pieces, self._pieces = self._is_in_pieces, False, None
         branch, self._branch = self._branch, None
-        if branch is not None:
-            await branch.failed(error)
         table, self._table = self._table, None
-        if table is not None and self._doubt is None:
-            await table.failed(error)
-        if self._doubt is None and error.leaves_changes:
-            self._doubt = _doubt(opened, self._worker.index + 1, ())
-            if branch is None:
-                await self._applier.note(self._doubt, anew=True)
-        if self._doubt is not None:
+        begun = branch or table
+        if is_half:
+            # Its record says so.
+            pass
+        elif begun is not None:
+            await begun.failed(error)
+        elif error.leaves_changes:
+            await keep_record(self._applier, _doubt(opened, self._worker.index + 1, ()))
+        if is_half or error.leaves_changes:
             raise _stopped_half(opened, str(explained), error.number) from error
         group = failed_stream(opened, explained.number)
         if worth_a_retry(explained):
@@ -359,7 +408,7 @@ class StreamedGroups:
 
     async def _fail(self, opened: GroupOpened, reason: str) -> NoReturn:
         """Undo what is open, and raise the error that needs a person."""
-        if self._doubt is not None:
+        if self._is_in_pieces:
             self._opened = None
             raise _stopped_half(opened, reason)
         await self.drop()

@@ -21,10 +21,8 @@ from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group
 from mtsd.replica.core.coordinator import Coordinator
 from mtsd.replica.core.report import contents, failed, half_applied
-from mtsd.replica.ways.in_doubt import (
-    HalfAppliedError,
-    InDoubtWorker,
-)
+from mtsd.replica.ways.doubtful import HalfAppliedError
+from mtsd.replica.ways.in_doubt import InDoubtWorker
 from mtsd.replica.ways.single_groups import SingleGroups
 from mtsd.replica.ways.xa_groups import settle_skipped
 from mtsd.replica.workers.commit_order import CommitOrder

@@ -16,7 +16,8 @@ from mtsd.model.group import Group
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
 from mtsd.model.xa_xid import XaXid
-from mtsd.replica.ways.in_doubt import InDoubtWorker, apply_definition
+from mtsd.replica.ways.definitions import apply_definition
+from mtsd.replica.ways.in_doubt import InDoubtWorker
 from mtsd.schedule.done.worker_row import blank_row
 from mtsd.wire.exchange import Row
 from tests.apply.sessions import open_session

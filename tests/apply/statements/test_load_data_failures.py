@@ -15,7 +15,8 @@ from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint
 from mtsd.model.group import Group
 from mtsd.replica.recovery.verdict import Verdict
-from mtsd.replica.ways.in_doubt import HalfAppliedError, apply_unprotected
+from mtsd.replica.ways.doubtful import HalfAppliedError
+from mtsd.replica.ways.non_transactional import apply_unprotected
 from tests.apply.sending import MARK, TABLES
 from tests.binlog.transactions import grouper
 from tests.replica.ways.test_without_transactions import (

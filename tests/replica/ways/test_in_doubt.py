@@ -14,7 +14,8 @@ from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
 from mtsd.replica.recovery.evidence import verdict
 from mtsd.replica.recovery.verdict import Verdict
-from mtsd.replica.ways.in_doubt import InDoubtWorker, apply_definition, evidence_gtid
+from mtsd.replica.ways.definitions import apply_definition
+from mtsd.replica.ways.in_doubt import InDoubtWorker, evidence_gtid
 from mtsd.schedule.done.worker_row import blank_row
 from tests.apply.sessions import open_session
 from tests.binlog.building import query

@@ -13,7 +13,9 @@ from mtsd.model.errors import ApplyError, MtsdError, NeedsPersonError, ServerErr
 from mtsd.model.fault_points import FaultPoint
 from mtsd.model.group import Group, GroupKind
 from mtsd.replica.recovery.verdict import Verdict
-from mtsd.replica.ways.in_doubt import HalfAppliedError, InDoubtWorker, apply_unprotected
+from mtsd.replica.ways.doubtful import HalfAppliedError
+from mtsd.replica.ways.in_doubt import InDoubtWorker
+from mtsd.replica.ways.non_transactional import apply_unprotected
 from tests.apply.sending import MARK, TABLES
 from tests.binlog.transactions import grouper
 from tests.load.compare import differences

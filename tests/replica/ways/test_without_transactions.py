@@ -22,13 +22,9 @@ from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group, GroupKind
 from mtsd.replica.recovery.evidence import verdict
 from mtsd.replica.recovery.verdict import Verdict
-from mtsd.replica.ways.in_doubt import (
-    HalfAppliedError,
-    InDoubtWorker,
-    apply_unprotected,
-    doubt_of,
-    keep_in_doubt,
-)
+from mtsd.replica.ways.doubtful import HalfAppliedError, keep
+from mtsd.replica.ways.in_doubt import InDoubtWorker, doubt_of
+from mtsd.replica.ways.non_transactional import apply_unprotected
 from mtsd.schedule.done.worker_row import blank_row
 from mtsd.wire.connection import Connection
 from tests.apply.sending import MARK, TABLES
@@ -183,7 +179,7 @@ async def test_the_record_of_a_part_is_written_however_long_that_takes(
     group = target.next(groups[FIRST])
     target.server.sql("RENAME TABLE mtsd.slave_in_doubt TO mtsd.elsewhere")
     keeping = asyncio.create_task(
-        keep_in_doubt(applier, doubt_of(group, 1), ServerError(1062, "23000", "a row is there"))
+        keep(applier, [doubt_of(group, 1)], ServerError(1062, "23000", "a row is there"))
     )
     done, _ = await asyncio.wait([keeping], timeout=1)
     assert not done

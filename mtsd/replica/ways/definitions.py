@@ -1,0 +1,94 @@
+"""Groups that commit implicitly: a definition, which may create a table together with its rows.
+
+What fails leaves nothing, but for the few that stop in their middle; then a person is asked.
+"""
+
+from mtsd.apply.appliers.applier import Applier
+from mtsd.apply.rows.bundle import table_maps
+from mtsd.apply.statements.unprotected import RemainsError
+from mtsd.binlog.sql.repeatable import errors_of_a_second_time
+from mtsd.model.errors import ApplyError, NeedsPersonError, ServerError
+from mtsd.model.fault_points import Reached
+from mtsd.model.group import Group, GroupKind
+from mtsd.model.outcome.command import command
+from mtsd.model.outcome.failed_group import FailedGroup
+from mtsd.model.step import Statement
+from mtsd.replica.ways.created_table import CreatedTable
+from mtsd.replica.ways.doubtful import Doubtful, HalfAppliedError
+from mtsd.replica.ways.in_doubt import InDoubtWorker, doubt_of_definition
+from mtsd.schedule.done.worker_row import WorkerRow
+
+
+async def apply_definition(
+    applier: Applier,
+    group: Group,
+    row: WorkerRow,
+    worker: InDoubtWorker,
+    *,
+    repeats: bool = False,
+    reached: Reached,
+) -> None:
+    """Apply a group that commits implicitly; `row` is what its worker's row becomes.
+
+    If it `repeats`, it may have been applied before, and an error that says so is ignored.
+    Raises ServerError with nothing left behind, HalfAppliedError and ConnectionLostError with the
+    record left.
+    """
+    if group.kind is GroupKind.CREATE_SELECT:
+        table = CreatedTable(applier, group, worker, reached, repeats=repeats)
+        await _apply_table(applier, table, group, row)
+        return
+    record = await doubt_of_definition(applier, group, worker, is_apart=False, repeats=repeats)
+    doubtful = Doubtful(
+        applier,
+        record,
+        reached,
+        repeats=repeats,
+        says_done=(errors_of_a_second_time(record.statement) or frozenset())
+        if repeats
+        else frozenset(),
+    )
+
+    async def act() -> None:
+        try:
+            await applier.run_definition(group, record.evidence, record.thread)
+        except NeedsPersonError:
+            # Also releases the GTID.
+            await applier.rollback()
+            raise
+
+    try:
+        await doubtful.carry_out(act, lambda: applier.settle(row, group.number))
+    except HalfAppliedError as error:
+        if not isinstance(error.error, RemainsError):
+            raise
+        raise ApplyError(
+            f"group {group.number}{group.end.as_ending}, is applied, but is {error.error}. Drop it"
+            " on the source. Then say that it is applied:"
+            f" {command('resolve', '--group', str(group.number), '--applied')}, and start again",
+            group=FailedGroup.of(group),
+        ) from error
+
+
+async def _apply_table(applier: Applier, table: CreatedTable, group: Group, row: WorkerRow) -> None:
+    """Apply a group that creates a table and fills it: as one that is streamed, in one chunk."""
+    definition, *rows = group.steps
+    if not isinstance(definition, Statement):
+        raise TypeError(f"group {group.number} without a statement that creates its table")
+    try:
+        await table.create(definition)
+        if table.is_apart:
+            maps = frozenset(table_maps(group.rows))
+            await table.fill(partial=bool(await applier.without_transactions(maps)))
+        if not table.is_there:
+            await applier.apply_steps(rows)
+        await table.end(group, row)
+    except ServerError as error:
+        await applier.undo(error, 0)
+        await table.failed(error)
+        if error.leaves_changes:
+            raise HalfAppliedError(group.number, error) from error
+        raise
+    except NeedsPersonError:
+        await table.drop()
+        raise
