@@ -18,17 +18,21 @@ from mtsd.apply.position.split_table import SPLIT, SplitRecord, branch_xid
 from mtsd.apply.session.obstacle import past_obstacles
 from mtsd.apply.session.retry import pause_before
 from mtsd.model.errors import ApplyError, ConnectionLostError, MtsdError, ServerError
-from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.model.fault_points import Reached
 from mtsd.model.position import NOWHERE, Position
 from mtsd.model.session import RowState
 from mtsd.model.step import Rows
+from mtsd.replica.ways.doubtful import Doubtful
 from mtsd.schedule.done.worker_row import WorkerRow
+from mtsd.schedule.doubt import WHOLE
 
 _BRANCH_LOCK_WAIT_S: Final = 5
 """How long a branch waits for a lock: it may be another branch's, which keeps it until the end."""
 _AHEAD: Final = 2
 """How many pieces may wait for each branch."""
 _COMMIT_ATTEMPTS: Final = 10
+_REVOCABLE: Final = WHOLE._replace(revocable=True)
+"""What is prepared is rolled back unless the decision is recorded."""
 
 
 class SplitFailedError(MtsdError):
@@ -58,8 +62,7 @@ class SplitBranches:
     ) -> None:
         self._appliers = appliers
         self._number = number
-        self._reached = reached
-        self._doubt = InDoubt(
+        record = InDoubt(
             number=number,
             worker_id=1,
             end=NOWHERE,
@@ -69,22 +72,19 @@ class SplitBranches:
             databases="",
             statement=SplitRecord(len(appliers), decided=False).text(),
         )
+        self._doubt = Doubtful(appliers[0], record, reached, _REVOCABLE)
         count = range(len(appliers))
         self._xids = [branch_xid(daemon_uuid, number, branch) for branch in count]
         self._states = [_State.NONE for _ in count]
         self._pieces: list[asyncio.Queue[Rows | None]] = [asyncio.Queue(_AHEAD) for _ in count]
         self._errors: dict[int, Exception] = {}
         self._tasks: list[asyncio.Task[None]] = []
-        self._is_recorded = False
         self._is_decided = False
         """Whether it may be on record that all branches are to be committed."""
 
     async def begin(self, format_description: bytes) -> None:
         """Record that the transaction is split, and begin its branches."""
-        await self._reached(FaultPoint.BEFORE_IN_DOUBT)
-        await self._appliers[0].note(self._doubt)
-        self._is_recorded = True
-        await self._reached(FaultPoint.AFTER_IN_DOUBT)
+        await self._doubt.begin()
         await self._with_all(lambda branch: self._begin(branch, format_description))
         self._tasks = [asyncio.create_task(self._run(at)) for at in range(len(self._appliers))]
 
@@ -111,34 +111,25 @@ class SplitBranches:
         # Whatever holds up the commits now, they have to come.
         await self._wait_for_locks_as_before()
         decided = replace(
-            self._doubt,
+            self._doubt.record,
             end=end,
             databases=",".join(databases),
             statement=SplitRecord(len(self._appliers), decided=True).text(),
         )
-        await self._reached(FaultPoint.BEFORE_IN_DOUBT)
         self._is_decided = True
         try:
-            await self._appliers[0].note(decided, anew=True)
+            await self._doubt.then(WHOLE, decided)
         except ServerError as error:
             self._is_decided = False
             await self.drop()
             raise SplitFailedError(str(error)) from error
-        await self._reached(FaultPoint.AFTER_IN_DOUBT)
         branches = range(len(self._appliers))
         done = await asyncio.gather(*map(self._commit, branches), return_exceptions=True)
         for found in done:
             if isinstance(found, BaseException):
                 raise found
-        await self._reached(FaultPoint.BEFORE_SETTLED)
-        try:
-            await self._appliers[0].branches.settle_split(row, self._number)
-        except ServerError as error:
-            raise ApplyError(
-                f"group {self._number}{end.as_ending}, is applied, but its record cannot be"
-                f" written: {error}. The next start settles it"
-            ) from error
-        await self._reached(FaultPoint.AFTER_SETTLED)
+        first = self._appliers[0].branches
+        await self._doubt.done(lambda: first.settle_split(row, self._number))
 
     async def drop(self) -> None:
         """Roll back all branches, and remove the record. Raises ConnectionLostError.
@@ -151,9 +142,7 @@ class SplitBranches:
         try:
             await self._roll_back()
             await self._wait_for_locks_as_before()
-            if self._is_recorded:
-                await self._appliers[0].forget(self._number)
-                self._is_recorded = False
+            await self._doubt.dropped()
         except ServerError as error:
             # A restart does it.
             raise ConnectionLostError(

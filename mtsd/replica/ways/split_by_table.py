@@ -11,16 +11,16 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from mtsd.apply.appliers.applier import Applier
 from mtsd.model.errors import ApplyError, ConnectionLostError, ServerError
-from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.model.fault_points import Reached
 from mtsd.model.group import Group, GroupKind
-from mtsd.model.outcome.command import command
 from mtsd.model.outcome.failed_group import FailedGroup
 from mtsd.model.step import Rows, state_of_rows
 from mtsd.replica.core.report import half_applied
-from mtsd.replica.ways.doubtful import HalfAppliedError
+from mtsd.replica.ways.doubtful import Doubtful, HalfAppliedError
 from mtsd.replica.ways.in_doubt import doubt_of
 from mtsd.replica.ways.split_branches import SplitFailedError
 from mtsd.schedule.done.worker_row import WorkerRow
+from mtsd.schedule.doubt import PARTIAL
 
 Parts = Sequence[tuple[bytes, ...]]
 """Row events by worker; () for one that has none."""
@@ -40,12 +40,12 @@ async def apply_by_table(
     and ConnectionLostError with the record left.
     """
     first = appliers[0]
-    await reached(FaultPoint.BEFORE_IN_DOUBT)
+    record = doubt_of(group, 1, kind=GroupKind.NON_TRANSACTIONAL)
+    doubt = Doubtful(first, record, reached, PARTIAL)
     try:
-        await first.note(doubt_of(group, 1, kind=GroupKind.NON_TRANSACTIONAL))
+        await doubt.begin()
     except ServerError as error:
         raise SplitFailedError(str(error)) from error
-    await reached(FaultPoint.AFTER_IN_DOUBT)
     used = [(applier, part) for applier, part in zip(appliers, transactional, strict=True) if part]
     errors = await _with_each(len(used), lambda at: _apply(group, *used[at]))
     if any(errors):
@@ -54,7 +54,7 @@ async def apply_by_table(
                 await applier.undo(failure, 0)
             else:
                 await applier.rollback()
-        await first.forget(group.number)
+        await doubt.dropped()
         cause = next(filter(None, errors))
         raise SplitFailedError(str(cause)) from cause
     errors = await _with_each(len(used), lambda at: used[at][0].commit_part())
@@ -62,17 +62,7 @@ async def apply_by_table(
     left = [(applier, part) for applier, part in zip(appliers, others, strict=True) if part]
     errors = await _with_each(len(left), lambda at: _apply_at_once(group, *left[at]))
     _stop_half_applied(group, errors)
-    await reached(FaultPoint.BEFORE_SETTLED)
-    try:
-        await first.settle(row, group.number)
-    except ServerError as error:
-        raise ApplyError(
-            f"{FailedGroup.of(group)}, is applied, but its record cannot be written: {error}. Once"
-            " the target accepts it, say that it is applied:"
-            f" {command('resolve', '--group', str(group.number), '--applied')}, then start again",
-            group=FailedGroup.of(group),
-        ) from error
-    await reached(FaultPoint.AFTER_SETTLED)
+    await doubt.done(lambda: first.settle(row, group.number))
 
 
 async def _apply(group: Group, applier: Applier, part: tuple[bytes, ...]) -> None:
