@@ -1,16 +1,18 @@
 """One group applied by itself, in the way that its kind needs."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import structlog
 
 from mtsd.apply.appliers.applier import Applier
-from mtsd.apply.rows.bundle import Bundle, table_maps
+from mtsd.apply.rows.bundle import Bundle
 from mtsd.model.errors import MtsdError, NotSupportedError, ServerError
 from mtsd.model.fault_points import Reached
-from mtsd.model.group import Group, GroupKind
+from mtsd.model.group import Group
 from mtsd.model.outcome.failed_group import FailedGroup
-from mtsd.model.step import Rows, Statement, StatementKind, Step
+from mtsd.model.step import Statement, StatementKind, Step
+from mtsd.replica.choose import Known, Question, Way, choose, known_of
 from mtsd.replica.core.coordinator import Coordinator
 from mtsd.replica.ways.definitions import apply_definition
 from mtsd.replica.ways.doubtful import keep
@@ -92,7 +94,7 @@ class SingleGroups:
         They consist of statements. Raises ServerError.
         """
         for count, group in enumerate(groups):
-            if group.number in self._again or not await self._is_protected(group):
+            if group.number in self._again or not await self._can_be_rolled_back(group):
                 return groups[:count]
         return groups
 
@@ -113,93 +115,82 @@ class SingleGroups:
         return applied
 
     async def _apply_as_its_kind(self, group: Group) -> None:
-        kind = group.kind
-        if kind in _IN_ROWS and not group.rolled_back and await self._can_be_rolled_back(group):
+        known = known_of(group, again=group.number in self._again)
+        temporary = group.uses_temporary
+        if temporary is not None and not known.only_rows and not known.again:
+            await self._applier.use_temporary(temporary)
+        way = await self._choose(group, known)
+        if way is Way.ROWS:
             await self._apply_bundle((group,))
             return
         row = self.row_after((group,))
-        if group.number in self._again:
-            # Its changes cannot be rolled back, so they are not made twice.
+        if way is Way.RECORDED:
             await self._applier.settle(row, group.number)
             self._flight.applied(row)
             return
-        if group.uses_temporary is not None:
-            await self._applier.use_temporary(group.uses_temporary)
-        if kind in _XA:
-            await self._apply_xa(group, row)
-        elif group.uses_temporary is not None and group.uses_temporary.only:
-            await self._applier.apply_temporary(group, row)
-        elif kind in _DEFINITIONS:
-            await apply_definition(
-                self._applier,
-                group,
-                row,
-                self._doubts,
-                repeats=group.number in self._show_themselves,
-                reached=self._reached,
-            )
+        if temporary is not None and known.only_rows:
+            await self._applier.use_temporary(temporary)
+        await self._apply_in(way, group, row)
+        self._flight.applied(row)
+        if temporary is not None:
+            self._applier.used_temporary(temporary)
+
+    async def _choose(self, group: Group, known: Known) -> Way:
+        """Return the way of a group, and ask the target for what decides. Raises ServerError."""
+        while True:
+            found = choose(known)
+            if found is Question.CAN_BE_ROLLED_BACK:
+                known = replace(known, can_be_rolled_back=await self._can_be_rolled_back(group))
+            elif found is Question.FITS_ITS_GTID:
+                more = self._applier.preserves and self._applier.statement_count(group) > 1
+                known = replace(known, is_more_than_its_gtid_holds=more)
+            elif isinstance(found, Way):
+                return found
+
+    async def _apply_in(self, way: Way, group: Group, row: WorkerRow) -> None:
+        applier, worker, reached = self._applier, self._doubts, self._reached
+        if way is Way.IN_ORDER:
+            await self._apply_in_order(group, row)
+        elif way is Way.TEMPORARY:
+            await applier.apply_temporary(group, row)
+        elif way is Way.DEFINITION or way is Way.TABLE:
+            repeats = group.number in self._show_themselves
+            await apply_definition(applier, group, row, worker, repeats=repeats, reached=reached)
             self._coordinator.defined()
-        elif await self._is_protected(group):
-            try:
-                await self._applier.apply_in_order(group, row)
-            except ServerError as error:
-                if error.leaves_changes:
-                    await self.half_applied((group,), error)
-                raise
-            _tell_undone(group)
-        elif kind is GroupKind.STATEMENTS and self._is_more_than_its_gtid_holds(group):
-            await apply_under_its_gtid(
-                self._applier, group, row, self._doubts, reached=self._reached
+        elif way is Way.BRANCH:
+            definitions = self._coordinator.definitions
+            await apply_prepare(
+                applier, group, row, worker, definitions=definitions, reached=reached
             )
-        elif kind in _IN_ROWS or kind is GroupKind.STATEMENTS:
-            await apply_unprotected(self._applier, group, row, self._doubts, reached=self._reached)
+        elif way is Way.COMPLETION:
+            await apply_completion(applier, group, row, worker, reached=reached)
+        elif way is Way.UNDER_ITS_GTID:
+            await apply_under_its_gtid(applier, group, row, worker, reached=reached)
+        elif way is Way.AT_ONCE:
+            await apply_unprotected(applier, group, row, worker, reached=reached)
         else:
             raise NotSupportedError(
-                f"a group of kind {kind.value} cannot be applied", group=FailedGroup.of(group)
+                f"a group of kind {group.kind.value} cannot be applied", group=FailedGroup.of(group)
             )
-        self._flight.applied(row)
-        if group.uses_temporary is not None:
-            self._applier.used_temporary(group.uses_temporary)
 
-    async def _apply_xa(self, group: Group, row: WorkerRow) -> None:
-        if group.kind is GroupKind.XA_COMPLETE:
-            await apply_completion(self._applier, group, row, self._doubts, reached=self._reached)
-            return
-        await apply_prepare(
-            self._applier,
-            group,
-            row,
-            self._doubts,
-            definitions=self._coordinator.definitions,
-            reached=self._reached,
-        )
-
-    def _is_more_than_its_gtid_holds(self, group: Group) -> bool:
-        """Return whether a group keeps its GTID, which holds one statement without transactions."""
-        return self._applier.preserves and self._applier.statement_count(group) > 1
-
-    async def _is_protected(self, group: Group) -> bool:
-        """Return whether a transaction of statements can be rolled back on the target.
-
-        What the source says does not tell: it also ends a transaction like one on non-transactional
-        tables if that has changed no row, or only a temporary table, and of one that has changed
-        transactional tables it says nothing about others.
-        """
-        if all(isinstance(step, Rows) for step in group.steps):
-            # It was rolled back, and so it is here.
-            return group.rolled_back and await self._can_be_rolled_back(group)
-        definitions = self._coordinator.definitions
-        return not await without_transactions(self._applier, group.steps, definitions)
+    async def _apply_in_order(self, group: Group, row: WorkerRow) -> None:
+        try:
+            await self._applier.apply_in_order(group, row)
+        except ServerError as error:
+            if error.leaves_changes:
+                await self.half_applied((group,), error)
+            raise
+        _tell_undone(group)
 
     async def _can_be_rolled_back(self, group: Group) -> bool:
         """Return whether everything that a group changes can be rolled back on the target.
 
-        Which tables a statement changes is unknown: the source's information is trusted.
+        What the source says of statements does not tell: it also ends a transaction like one on
+        non-transactional tables if that has changed no row, or only a temporary table, and of one
+        that has changed transactional tables it says nothing about others.
         """
-        if not all(isinstance(step, Rows) for step in group.steps):
-            return group.kind is not GroupKind.NON_TRANSACTIONAL
-        maps = frozenset(table_maps(group.rows))
-        return self._applier.are_safe(maps) or not await self._applier.without_transactions(maps)
+        definitions = self._coordinator.definitions
+        return not await without_transactions(self._applier, group.steps, definitions)
 
     async def _apply_bundle(self, batch: Batch) -> None:
         flight = self._flight
@@ -259,8 +250,3 @@ def _is_undone(step: Step) -> bool:
         return False
     failed = step.kind is StatementKind.DML and step.query.error_code
     return bool(failed) or step.kind is StatementKind.ROLLBACK_TO
-
-
-_DEFINITIONS = frozenset({GroupKind.DDL, GroupKind.CREATE_SELECT})
-_XA = frozenset({GroupKind.XA_PREPARE, GroupKind.XA_COMPLETE})
-_IN_ROWS = frozenset({GroupKind.ROWS, GroupKind.NON_TRANSACTIONAL})

@@ -30,6 +30,7 @@ from mtsd.model.position import NOWHERE
 from mtsd.model.pulse import Wait
 from mtsd.model.step import Statement, StatementKind, Step, row_events
 from mtsd.model.temporary_tables import TemporaryUse
+from mtsd.replica.choose import Way, choose_streamed
 from mtsd.replica.core.coordinator import Coordinator
 from mtsd.replica.core.report import half_applied, tables_of, wrong_position
 from mtsd.replica.ways import created_table, xa_branch
@@ -154,7 +155,8 @@ class StreamedGroups:
         self._opened = opened
         log.info("streaming a large group", group=opened.number, bytes=opened.length)
         worker = InDoubtWorker(self._worker.index + 1, self._worker.settings.daemon_uuid)
-        if opened.creates_table:
+        way = choose_streamed(opened)
+        if way is Way.TABLE:
             shows_itself = opened.number in self._worker.settings.show_themselves
             self._table = CreatedTable(
                 self._applier,
@@ -164,7 +166,7 @@ class StreamedGroups:
                 repeats=shows_itself,
             )
             return
-        if opened.xid is not None:
+        if way is Way.BRANCH:
             known = xa_branch.beginning_of(opened)
             self._branch = Branch(self._applier, known, worker, self._reached)
             return

@@ -19,6 +19,7 @@ from mtsd.model.errors import (
 )
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group
+from mtsd.replica.choose import BatchWay, choose_batch
 from mtsd.replica.core.coordinator import Coordinator
 from mtsd.replica.core.report import contents, failed, half_applied
 from mtsd.replica.ways.doubtful import HalfAppliedError
@@ -28,7 +29,6 @@ from mtsd.replica.ways.xa_groups import settle_skipped
 from mtsd.replica.workers.commit_order import CommitOrder
 from mtsd.replica.workers.failing_row import failing_row
 from mtsd.replica.workers.target_waits import TargetWait, kind_in_words
-from mtsd.schedule.batches.combining import is_of_statements
 from mtsd.schedule.batches.in_flight import Batch, InFlight
 from mtsd.schedule.batches.statement_runs import StatementRuns
 from mtsd.schedule.batches.xa_pairs import is_one_transaction
@@ -105,9 +105,14 @@ class Worker:
             flight.begin(batch)
             try:
                 while flight.has_begun and self._coordinator.failure is None:
-                    if is_one_transaction(flight.next_begun()):
+                    way = choose_batch(flight.next_begun())
+                    if way is BatchWay.COMBINED:
                         await self._apply_rows()
-                    elif not await self._apply_by_kind(flight.take_begun()):
+                        continue
+                    batch = flight.take_begun()
+                    together = way is BatchWay.TOGETHER
+                    apply = self._apply_statements if together else self._apply_singly
+                    if not await apply(batch):
                         return
             except RowTooLargeError as error:
                 raise self._failed(self._largest_running(), error, "Do that") from error
@@ -291,12 +296,6 @@ class Worker:
         while self._flight.has_begun:
             self._flight.take_begun()
         return self._coordinator.scheduler.workers[self.index].replay(pairs=pairs)
-
-    async def _apply_by_kind(self, batch: Batch) -> bool:
-        """Apply a batch that is not one transaction; return whether others may follow."""
-        if is_of_statements(batch[0]):
-            return await self._apply_statements(batch)
-        return await self._apply_singly(batch)
 
     async def _apply_singly(self, batch: Batch) -> bool:
         """Apply groups each of which commits by itself: several only of XA transactions.
