@@ -1,5 +1,6 @@
 """How far a server has got: the end of its own binlog, and its executed GTIDs."""
 
+import re
 from collections.abc import Sequence
 
 from mtsd.model.gtid import GtidSet
@@ -15,6 +16,19 @@ async def executed_gtids(connection: Connection) -> GtidSet:
     """Return everything that a server has executed. Raises ServerError, ConnectionLostError."""
     rows = await connection.query(b"SELECT @@global.gtid_executed")
     return GtidSet.parse(str(rows[0][0]))
+
+
+async def highest_executed(connection: Connection, uuid: str) -> int:
+    """Return the highest number of an executed GTID of that UUID, without a tag; 0 if none is.
+
+    Raises ServerError, ConnectionLostError.
+    """
+    every = f"{uuid}:1-{(1 << 63) - 2}".encode("ascii").hex().encode()
+    executed = b"@@global.gtid_executed"
+    others = b"GTID_SUBTRACT(%b, X'%b')" % (executed, every)
+    rows = await connection.query(b"SELECT GTID_SUBTRACT(%b, %b)" % (executed, others))
+    _, colon, numbers = str(rows[0][0]).partition(":")
+    return max(map(int, re.findall(r"[-:](\d+)", colon + numbers)), default=0)
 
 
 async def has_executed(connection: Connection, gtid: str) -> bool:

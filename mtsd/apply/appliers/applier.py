@@ -290,6 +290,14 @@ class Applier(Protocol):
         """Return whether the target has executed a GTID."""
         ...
 
+    async def has_used(self, uuid: str, number: int) -> bool:
+        """Return whether the target has executed a GTID of the daemon's UUID, as `has_executed`.
+
+        Only for definitions, whose GTIDs nobody else uses: what is above all that the target had at
+        the first question, and above what was asked since, it has not; so it is not asked.
+        """
+        ...
+
     async def have_executed(self, gtids: Sequence[str]) -> tuple[bool, ...]:
         """Return of each GTID whether the target has executed it."""
         ...
@@ -301,10 +309,11 @@ class Applier(Protocol):
         """
         ...
 
-    async def log_position(self) -> tuple[str, int]:
+    async def log_position(self, *, recent: bool = True) -> tuple[str, int]:
         """Return the end of the target's own binlog, if it contains all that the session does.
 
-        ("", 0) if it does not, or if the user may not query it.
+        ("", 0) if it does not, or if the user may not query it. Unless `recent`, it may have been
+        there a minute ago, in the same run of the target: a restart would have ended the session.
         """
         ...
 

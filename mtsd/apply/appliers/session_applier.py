@@ -38,10 +38,13 @@ from mtsd.model.temporary_tables import TemporaryUse
 from mtsd.model.xa_xid import XaXid
 from mtsd.schedule.batches.in_flight import Due, Packet
 from mtsd.schedule.done.worker_row import WorkerRow
-from mtsd.wire.binlog_status import has_executed, have_executed
+from mtsd.wire.binlog_status import has_executed, have_executed, highest_executed
+from mtsd.wire.connection import Awaited
 from mtsd.wire.exchange import Awaited
 
 _LARGEST_COMMAND_SHARE = 0.96
+_KEPT_S = 60.0
+"""For how long the end of the target's binlog is kept: a file that old is hardly purged."""
 
 
 class SessionApplier(ABC):
@@ -84,6 +87,11 @@ class SessionApplier(ABC):
         self._pace = Pace()
         self._made = 0
         """The last group whose table was created by itself."""
+        self._used_up_to: int | None = None
+        """See `has_used`; None before the first question."""
+        self._log_position: tuple[str, int] | None = None
+        self._asked_log = 0.0
+        """When, on the loop's clock."""
         self._is_piece_by_piece = False
         """Whether each statement of the group commits by itself."""
         self._began = 0.0
@@ -439,6 +447,17 @@ class SessionApplier(ABC):
         """See `Applier`."""
         return await insist(self._connection, lambda: has_executed(self._connection, gtid))
 
+    async def has_used(self, uuid: str, number: int) -> bool:
+        """See `Applier`."""
+        if self._used_up_to is None:
+            self._used_up_to = await insist(
+                self._connection, lambda: highest_executed(self._connection, uuid)
+            )
+        if number > self._used_up_to:
+            self._used_up_to = number
+            return False
+        return await self.has_executed(f"{uuid}:{number}")
+
     async def have_executed(self, gtids: Sequence[str]) -> tuple[bool, ...]:
         """See `Applier`."""
         return await have_executed(self._connection, gtids)
@@ -447,9 +466,13 @@ class SessionApplier(ABC):
         """See `Applier`."""
         return self._session.thread_of_its_own()
 
-    async def log_position(self) -> tuple[str, int]:
+    async def log_position(self, *, recent: bool = True) -> tuple[str, int]:
         """See `Applier`."""
-        return await self._session.log_position()
+        now = asyncio.get_running_loop().time()
+        if recent or self._log_position is None or now - self._asked_log > _KEPT_S:
+            self._log_position = await self._session.log_position()
+            self._asked_log = now
+        return self._log_position
 
     async def note(self, doubt: InDoubt, *, anew: bool = False) -> None:
         """See `Applier`."""

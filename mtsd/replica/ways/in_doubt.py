@@ -3,6 +3,7 @@
 `mtsd.replica.ways.doubtful` writes it, and a restart judges it (`mtsd.replica.recovery.evidence`).
 """
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from mtsd.apply.appliers.applier import Applier
@@ -66,27 +67,39 @@ async def doubt_of_definition(
 
     Raises ServerError, and ApplyError if the group has to keep a GTID that is used up.
     """
-    gtid = "" if is_apart else await gtid_for(applier, group, worker)
+    gtid = ""
+    if not is_apart:
+        gtid = await gtid_for(applier, group, worker, executed=applier.has_used)
     trace = trace_of_definition(
         has_gtid=bool(gtid),
         is_apart=is_apart,
         repeats=repeats,
         depends_on_thread=depends_on_thread(group),
     )
-    log = await applier.log_position() if trace.place else ("", 0)
+    # Beside a GTID, the file tells whether the target has been restarted, and nothing else.
+    log = await applier.log_position(recent=trace.thread) if trace.place else ("", 0)
     thread = applier.thread_of_its_own() if trace.thread and log[0] else 0
     return doubt_of(group, worker.id, gtid, log, thread)
 
 
-async def gtid_for(applier: Applier, group: Group, worker: InDoubtWorker) -> str:
+async def gtid_for(
+    applier: Applier,
+    group: Group,
+    worker: InDoubtWorker,
+    *,
+    executed: Callable[[str, int], Awaitable[bool]] | None = None,
+) -> str:
     """Return the GTID that a group has to run under; "" if it cannot have one of its own.
 
-    Under a GTID that is used up, the server silently skips the group.
+    Under a GTID that is used up, the server silently skips the group. `executed` is asked for those
+    of the daemon, instead of the target.
     """
     if not applier.has_gtids:
         return ""
     if not applier.preserves:
         gtid = evidence_gtid(worker.daemon_uuid, group.number)
+        if executed is not None:
+            return "" if await executed(worker.daemon_uuid, group.number) else gtid
         return "" if await applier.has_executed(gtid) else gtid
     own = str(group.gtid)
     if await applier.has_executed(own):

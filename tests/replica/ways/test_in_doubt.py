@@ -8,7 +8,7 @@ import pytest
 from mtsd.apply.appliers.binlog_applier import BinlogApplier
 from mtsd.apply.position.position_tables import PositionTables
 from mtsd.model.errors import ApplyError, ServerError
-from mtsd.model.fault_points import FaultPoint
+from mtsd.model.fault_points import FaultPoint, nothing
 from mtsd.model.group import Group
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
@@ -62,6 +62,26 @@ async def apply(
             server.sql("RENAME TABLE mtsd.slave_in_doubt TO mtsd.away")
 
     await apply_definition(applier, group, ROW, InDoubtWorker(1, DAEMON), reached=reached)
+
+
+async def test_what_shows_a_definition_is_asked_once(applier: BinlogApplier) -> None:
+    """A GTID that was used before is still not used again."""
+    counters = b"'Com_select', 'Com_show_binary_log_status'"
+    questions = b"SHOW SESSION STATUS WHERE variable_name IN (%b)" % counters
+    asked = []
+    for number in (20, 21, 22):
+        worker = InDoubtWorker(1, DAEMON)
+        made = group(b"CREATE TABLE a.asked_%d (i INT)" % number, number)
+        await apply_definition(applier, made, ROW, worker, reached=nothing)
+        asked.append(await applier._connection.query(questions))
+    assert len(asked[0]) == 2
+    assert asked[0] == asked[1] == asked[2]
+    executed = [await applier.has_executed(evidence_gtid(DAEMON, n)) for n in (20, 21, 22, 23)]
+    assert executed == [True, True, True, False]
+    session = applier._session
+    for fresh in (applier, BinlogApplier(session, TABLES, 1 << 20)):
+        used = [await fresh.has_used(DAEMON, number) for number in (22, 23, 23)]
+        assert used == [True, False, False]
 
 
 async def test_an_applied_group_is_not_taken_for_one_that_failed(
