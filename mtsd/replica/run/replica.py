@@ -24,9 +24,9 @@ from mtsd.replica.run.dispatch import Dispatcher
 from mtsd.replica.run.key_readings import KeyReadings
 from mtsd.replica.run.statistics import ReplicaStatistics, WorkerStatistics, worker_state
 from mtsd.replica.stages.delay_stage import DelayStage
+from mtsd.replica.streamed_failures import StreamedGroupError
 from mtsd.replica.workers.lost_answers import LostAnswers, OpenSession
 from mtsd.replica.workers.stopped_group import record_stopped
-from mtsd.replica.workers.streamed_groups import StreamedGroupError
 from mtsd.replica.workers.target_waits import TargetWait, TargetWaits
 from mtsd.replica.workers.worker import Worker
 from mtsd.schedule.by_database import pending_by_database

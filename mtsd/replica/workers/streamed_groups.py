@@ -21,18 +21,24 @@ from mtsd.apply.session.obstacle import obstacle_of, obstacles_here
 from mtsd.apply.session.retry import worth_a_retry
 from mtsd.binlog.bytes.event_type import THREAD_SPECIFIC
 from mtsd.binlog.events.table_map import parse_table_map
-from mtsd.model.errors import ApplyError, MtsdError, NeedsPersonError, ServerError
+from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.fault_points import Reached, nothing
 from mtsd.model.group import Group, GroupChunk, GroupKind, GroupOpened
 from mtsd.model.gtid import GtidSet
-from mtsd.model.outcome.failed_group import FailedGroup
 from mtsd.model.position import NOWHERE
 from mtsd.model.pulse import Wait
 from mtsd.model.step import Statement, StatementKind, Step, row_events
 from mtsd.model.temporary_tables import TemporaryUse
 from mtsd.replica.choose import Way, choose_streamed
 from mtsd.replica.core.coordinator import Coordinator
-from mtsd.replica.core.report import half_applied, tables_of, wrong_position
+from mtsd.replica.core.report import tables_of, wrong_position
+from mtsd.replica.streamed_failures import (
+    StreamedGroupError,
+    failed_stream,
+    stopped,
+    stopped_half,
+    streamed,
+)
 from mtsd.replica.ways import created_table, xa_branch
 from mtsd.replica.ways.created_table import CreatedTable
 from mtsd.replica.ways.doubtful import Doubtful, keep_record
@@ -55,29 +61,6 @@ _UNDONE: Final = (
     "it was rolled {what}. Such groups are rolled back here, too, if replica.pending_jobs_size_max"
     " is larger than they are"
 )
-
-
-class StreamedGroupError(MtsdError):
-    """A streamed group has to be read again from the source: its transaction was rolled back."""
-
-    def __init__(
-        self, group: FailedGroup, error: MtsdError, *, cannot_be_split: bool = False
-    ) -> None:
-        super().__init__(
-            f"{group}, which is streamed because of its size, was rolled back: {error}"
-        )
-        self.cannot_be_split = cannot_be_split
-        self.group = self._failed = group
-        self.number = group.number
-        self.error = error
-
-    def final(self, retries: int) -> ApplyError:
-        """Return what stops the replica after so many retries."""
-        reason = (
-            f"{self.error} (at attempt {retries + 1}, the last one that"
-            " replica.transaction_retries allows)"
-        )
-        return _stopped(self._failed, reason, "Remove the cause and start again")
 
 
 class StreamedGroups:
@@ -234,7 +217,7 @@ class StreamedGroups:
         row = self._worker.row_after(group)
         if group.rolled_back and self._is_in_pieces:
             self._opened = None
-            raise _stopped_half(
+            raise stopped_half(
                 opened,
                 _UNDONE.format(what="back on the source, which only its end says"),
             )
@@ -282,7 +265,7 @@ class StreamedGroups:
         if opened is None or self._passing or self._applier.closed:
             return
         if self._is_in_pieces:
-            raise _stopped_half(opened, "its end has not arrived")
+            raise stopped_half(opened, "its end has not arrived")
         begun = self._branch or self._table
         self._branch = self._table = None
         with self._coordinator.pulse.waiting(Wait.TARGET):
@@ -382,19 +365,17 @@ class StreamedGroups:
             await self._applier.undo(error, 0)
             explained = await self._applier.explain(error, rows)
         self._opened = None
+        # Its record says so.
         is_half, self._is_in_pieces, self._pieces = self._is_in_pieces, False, None
         branch, self._branch = self._branch, None
         table, self._table = self._table, None
         begun = branch or table
-        if is_half:
-            # Its record says so.
-            pass
-        elif begun is not None:
+        if begun is not None and not is_half:
             await begun.failed(error)
-        elif error.leaves_changes:
+        elif error.leaves_changes and not is_half:
             await keep_record(self._applier, _doubt(opened, self._worker.index + 1, ()))
         if is_half or error.leaves_changes:
-            raise _stopped_half(opened, str(explained), error.number) from error
+            raise stopped_half(opened, str(explained), error.number) from error
         group = failed_stream(opened, explained.number)
         if worth_a_retry(explained):
             if obstacle_of(explained) and (obstacles := obstacles_here()) is not None:
@@ -406,45 +387,15 @@ class StreamedGroups:
             return
         reason = ". ".join(filter(None, (str(explained), error.warnings)))
         first = wrong_position(explained, group.number, self._worker.settings.first_groups)
-        raise _stopped(group, reason, f"{first}Fix the target and start again")
+        raise stopped(group, reason, f"{first}Fix the target and start again")
 
     async def _fail(self, opened: GroupOpened, reason: str) -> NoReturn:
         """Undo what is open, and raise the error that needs a person."""
         if self._is_in_pieces:
             self._opened = None
-            raise _stopped_half(opened, reason)
+            raise stopped_half(opened, reason)
         await self.drop()
-        raise _stopped(failed_stream(opened), reason, "Start again then")
-
-
-def streamed(number: int) -> str:
-    """Return the name under which a streamed group meets an obstacle."""
-    return f"streamed group {number}"
-
-
-def failed_stream(opened: GroupOpened, error: int = 0) -> FailedGroup:
-    """Return what is known about a streamed group before its end; `error` is a server's number."""
-    return FailedGroup(opened.number, None, str(opened.gtid or ""), (), "streamed", error)
-
-
-def _stopped(group: FailedGroup, reason: str, remedy: str) -> ApplyError:
-    return ApplyError(
-        f"{group}, which is streamed because of its size, cannot be applied: {reason}. No later"
-        f" group has been applied. `{group.show_command}` shows its rows. {remedy}."
-        f" {group.way_past}",
-        group=group,
-    )
-
-
-def _stopped_half(opened: GroupOpened, reason: str, error: int = 0) -> ApplyError:
-    group = failed_stream(opened, error)
-    return ApplyError(
-        f"a part of {group}, which is streamed because of its size, has been applied and cannot be"
-        f" rolled back, because it is in non-transactional tables: {reason}."
-        f" {half_applied(group.number)},"
-        f" then start again. {group.way_past}",
-        group=group,
-    )
+        raise stopped(failed_stream(opened), reason, "Start again then")
 
 
 def _rolls_back(steps: tuple[Step, ...]) -> bool:
