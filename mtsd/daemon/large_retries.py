@@ -6,7 +6,7 @@ import structlog
 
 from mtsd.apply.session.obstacle import Obstacles, obstacle_of, obstacle_pause
 from mtsd.model.errors import ServerError
-from mtsd.replica.workers.streamed_groups import StreamedGroupError, streamed
+from mtsd.replica.ways.streamed_failures import StreamedGroupError, streamed
 from mtsd.wire.backoff import Backoff
 
 log = structlog.get_logger(__name__)

@@ -43,8 +43,7 @@ from mtsd.model.until import Until
 from mtsd.replica.core.earlier_runs import EarlierRuns
 from mtsd.replica.run.replica import Replica, StopTimeoutError
 from mtsd.replica.run.start import start
-from mtsd.replica.streamed_failures import StreamedGroupError
-from mtsd.replica.workers.streamed_groups import StreamedGroupError
+from mtsd.replica.ways.streamed_failures import StreamedGroupError
 from mtsd.source.stream import SourceChangedError
 from mtsd.wire.backoff import Backoff
 from mtsd.wire.failure import BUSY

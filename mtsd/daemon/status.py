@@ -35,7 +35,7 @@ from mtsd.model.outcome.last_stop import LastStop
 from mtsd.replica.core.filters import rules_of
 from mtsd.replica.core.limits import limits_of
 from mtsd.replica.run.statistics import ReplicaStatistics
-from mtsd.replica.totals import NO_TOTALS, Totals
+from mtsd.replica.run.totals import NO_TOTALS, Totals
 from mtsd.replica.workers.target_waits import TargetWait
 from mtsd.schedule.applied import BOUNDS_S, Applied
 from mtsd.source.source_log import bytes_behind

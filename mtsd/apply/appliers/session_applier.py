@@ -39,7 +39,6 @@ from mtsd.model.xa_xid import XaXid
 from mtsd.schedule.batches.in_flight import Due, Packet
 from mtsd.schedule.done.worker_row import WorkerRow
 from mtsd.wire.binlog_status import has_executed, have_executed, highest_executed
-from mtsd.wire.connection import Awaited
 from mtsd.wire.exchange import Awaited
 
 _LARGEST_COMMAND_SHARE = 0.96

@@ -32,7 +32,7 @@ from mtsd.replica.core.coordinator import Coordinator
 from mtsd.replica.core.report import contents
 from mtsd.replica.stages.skipped_groups import GroupStream
 from mtsd.replica.stages.until_stage import UntilReachedError
-from mtsd.replica.streamed_failures import failed_stream
+from mtsd.replica.ways.streamed_failures import failed_stream
 from mtsd.replica.ways.xa_groups import skipped_row
 from mtsd.replica.workers.streamed_groups import StreamedGroups
 from mtsd.replica.workers.worker import Worker

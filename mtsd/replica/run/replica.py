@@ -24,7 +24,7 @@ from mtsd.replica.run.dispatch import Dispatcher
 from mtsd.replica.run.key_readings import KeyReadings
 from mtsd.replica.run.statistics import ReplicaStatistics, WorkerStatistics, worker_state
 from mtsd.replica.stages.delay_stage import DelayStage
-from mtsd.replica.streamed_failures import StreamedGroupError
+from mtsd.replica.ways.streamed_failures import StreamedGroupError
 from mtsd.replica.workers.lost_answers import LostAnswers, OpenSession
 from mtsd.replica.workers.stopped_group import record_stopped
 from mtsd.replica.workers.target_waits import TargetWait, TargetWaits

@@ -67,7 +67,7 @@ class CreatedTable:
         record = await doubt_of_definition(
             applier, group, self._worker, is_apart=self.is_apart, repeats=self._repeats
         )
-        before = errors_of_a_second_time(query.statement, query.context) or frozenset()
+        before = errors_of_a_second_time(query.text) or frozenset()
         self._doubt = doubt = Doubtful(
             applier,
             record,

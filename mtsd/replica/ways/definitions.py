@@ -12,6 +12,7 @@ from mtsd.model.fault_points import Reached
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.outcome.command import command
 from mtsd.model.outcome.failed_group import FailedGroup
+from mtsd.model.statement_text import StatementText
 from mtsd.model.step import Statement
 from mtsd.replica.ways.created_table import CreatedTable
 from mtsd.replica.ways.doubtful import Doubtful, HalfAppliedError
@@ -44,7 +45,7 @@ async def apply_definition(
         record,
         reached,
         repeats=repeats,
-        says_done=(errors_of_a_second_time(record.statement) or frozenset())
+        says_done=(errors_of_a_second_time(StatementText(record.statement)) or frozenset())
         if repeats
         else frozenset(),
     )

@@ -13,7 +13,6 @@ from mtsd.binlog.sql.statement_secrets import excerpt
 from mtsd.model.errors import ApplyError
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.outcome.failed_group import FailedGroup
-from mtsd.model.statement_text import StatementText
 from mtsd.model.step import Statement
 from mtsd.replica.recovery.left_prepared import OF_ROWS
 from mtsd.schedule.doubt import trace_of_definition

@@ -12,8 +12,8 @@ from mtsd.model.fault_points import Reached
 from mtsd.model.group import Group
 from mtsd.model.outcome.failed_group import FailedGroup
 from mtsd.model.step import Statement, StatementKind, Step
-from mtsd.replica.choose import Known, Question, Way, choose, known_of
 from mtsd.replica.core.coordinator import Coordinator
+from mtsd.replica.ways.choose import Known, Question, Way, choose, known_of
 from mtsd.replica.ways.definitions import apply_definition
 from mtsd.replica.ways.doubtful import keep
 from mtsd.replica.ways.in_doubt import InDoubtWorker, doubt_of

@@ -5,9 +5,9 @@ streamed one, only its end tells which of the two, so in either case it is a bra
 not come, the branch is rolled back, and leaves no trace.
 
 Where no GTID shows what became of the group, a branch of a streamed one that a restart finds
-prepared is rolled back, and the group read again (`mtsd.replica.recovery.evidence`). So that a commit in one
-phase can be told from that, the branch is prepared first, and committed under another record, after
-which a restart commits it.
+prepared is rolled back, and the group read again (`mtsd.replica.recovery.evidence`). So that a
+commit in one phase can be told from that, the branch is prepared first, and committed under
+another record, after which a restart commits it.
 """
 
 from dataclasses import replace

@@ -19,10 +19,10 @@ from mtsd.model.pulse import Wait
 from mtsd.model.session import RowState
 from mtsd.model.step import Rows, Step, state_of_rows
 from mtsd.replica.core.coordinator import Coordinator
-from mtsd.replica.streamed_failures import StreamedGroupError, failed_stream
 from mtsd.replica.ways.split_branches import SplitBranches, SplitFailedError
 from mtsd.replica.ways.split_by_table import apply_by_table
 from mtsd.replica.ways.split_keys import SplitKeys
+from mtsd.replica.ways.streamed_failures import StreamedGroupError, failed_stream
 from mtsd.replica.workers.streamed_groups import StreamedGroups
 from mtsd.replica.workers.worker import Worker
 from mtsd.schedule.batches.row_branches import NotSplitError

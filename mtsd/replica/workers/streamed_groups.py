@@ -29,20 +29,20 @@ from mtsd.model.position import NOWHERE
 from mtsd.model.pulse import Wait
 from mtsd.model.step import Statement, StatementKind, Step, row_events
 from mtsd.model.temporary_tables import TemporaryUse
-from mtsd.replica.choose import Way, choose_streamed
 from mtsd.replica.core.coordinator import Coordinator
 from mtsd.replica.core.report import tables_of, wrong_position
-from mtsd.replica.streamed_failures import (
+from mtsd.replica.ways import created_table, xa_branch
+from mtsd.replica.ways.choose import Way, choose_streamed
+from mtsd.replica.ways.created_table import CreatedTable
+from mtsd.replica.ways.doubtful import Doubtful, keep_record
+from mtsd.replica.ways.in_doubt import InDoubtWorker
+from mtsd.replica.ways.streamed_failures import (
     StreamedGroupError,
     failed_stream,
     stopped,
     stopped_half,
     streamed,
 )
-from mtsd.replica.ways import created_table, xa_branch
-from mtsd.replica.ways.created_table import CreatedTable
-from mtsd.replica.ways.doubtful import Doubtful, keep_record
-from mtsd.replica.ways.in_doubt import InDoubtWorker
 from mtsd.replica.ways.xa_branch import Branch
 from mtsd.replica.ways.xa_groups import without_transactions
 from mtsd.replica.workers.worker import Worker

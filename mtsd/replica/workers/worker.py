@@ -19,9 +19,9 @@ from mtsd.model.errors import (
 )
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group
-from mtsd.replica.choose import BatchWay, choose_batch
 from mtsd.replica.core.coordinator import Coordinator
 from mtsd.replica.core.report import contents, failed, half_applied
+from mtsd.replica.ways.choose import BatchWay, choose_batch
 from mtsd.replica.ways.doubtful import HalfAppliedError
 from mtsd.replica.ways.in_doubt import InDoubtWorker
 from mtsd.replica.ways.single_groups import SingleGroups

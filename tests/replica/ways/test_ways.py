@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mtsd.model.group import GroupKind, GroupOpened
 from mtsd.model.xa_xid import XaXid
-from mtsd.replica.choose import (
+from mtsd.replica.ways.choose import (
     BatchWay,
     Known,
     Question,
@@ -19,7 +19,7 @@ from mtsd.replica.choose import (
 )
 from tests.schedule.worlds.streams import group
 
-PAGE = Path(__file__).parents[2] / "docs" / "ways.md"
+PAGE = Path(__file__).parents[3] / "docs" / "ways.md"
 CONDITIONS = {
     "again": ("in a repair, a second time", "the first time"),
     "only_temporary": ("only temporary tables", "other tables"),
@@ -115,7 +115,7 @@ def rows_of(table: list[tuple[Known, Way]], conditions: list[str]) -> list[Row]:
 
 INTRODUCTION = """# Ways
 
-How a group that is applied by itself reaches the target. `mtsd/replica/choose.py` decides; its
+How a group that is applied by itself reaches the target. `mtsd/replica/ways/choose.py` decides; its
 test writes this table (`WRITE_WAYS=1`). Groups of rows are usually combined: they are here where
 one of them has failed, or is not transactional on the target. What is in doubt has a record in
 `slave_in_doubt` while it is applied (`mtsd/schedule/doubt.py`).
