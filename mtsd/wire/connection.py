@@ -116,6 +116,13 @@ class Connection:
         """
         return await self._guarded(self._exchange.query(sql))
 
+    async def query_each(self, statements: Sequence[bytes]) -> list[list[Row]]:
+        """Run statements of mtsd's own in one packet, and return the rows of each.
+
+        The server stops at the first error. Raises ServerError, ConnectionLostError.
+        """
+        return await self._guarded(self._exchange.query_each(statements))
+
     async def query_named(self, sql: str | bytes) -> list[dict[str, Value]]:
         """Run one statement and return its rows by column name. Raises as `query` does."""
         rows = await self.query(sql)

@@ -6,7 +6,7 @@ The answers come in the order of the packets; a packet of several statements has
 import asyncio
 import re
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import NamedTuple
 
 from pymysql.err import MySQLError, raise_mysql_exception
@@ -142,6 +142,16 @@ class Exchange:
         self.write(sql.encode() if isinstance(sql, str) else sql)
         return await self.results(keep=True)
 
+    async def query_each(self, statements: Sequence[bytes]) -> list[list[Row]]:
+        """Run statements of mtsd's own in one packet; return the rows of each."""
+        self.inbox.direct = False
+        self.write(b";".join(statements), several=True)
+        found: list[list[Row]] = []
+        await self.results(keep=True, each=found)
+        if len(found) != len(statements):
+            raise self._several()
+        return found
+
     async def receive(self, count: int, *, more: bool) -> None:
         """Await `count` results of the first bundle; `more`: further ones of it come after them."""
         self._due = due = self._in_flight.popleft()
@@ -187,7 +197,7 @@ class Exchange:
             raise self._several()
         return answers
 
-    async def results(self, *, keep: bool) -> list[Row]:
+    async def results(self, *, keep: bool, each: list[list[Row]] | None = None) -> list[Row]:
         """Await the results of the one statement that is next; return the last ones' rows."""
         due = self._begin_results()
         count = 0
@@ -196,6 +206,8 @@ class Exchange:
             while True:
                 result = await self._raw.read_result(keep=keep)
                 count += 1
+                if each is not None:
+                    each.append(list(result.rows or ()))
                 if not result.has_next:
                     break
             if not keep and count > 1:

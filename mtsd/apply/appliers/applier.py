@@ -87,18 +87,12 @@ class Applier(Protocol):
         """Return whether all these tables are known to be transactional on the target."""
         ...
 
-    async def without_transactions(self, table_maps: Collection[bytes]) -> tuple[str, ...]:
+    async def without_transactions(
+        self, table_maps: Collection[bytes], steps: Sequence[Step] = ()
+    ) -> tuple[str, ...]:
         """Return the tables that are non-transactional on the target, by name.
 
-        Nothing may be in flight.
-        """
-        ...
-
-    def forget_tables(self, databases: Collection[str]) -> None:
-        """Find out anew about what a definition may have changed without another Table_map event.
-
-        That are tables of these databases, which are several on the source, and tables from which
-        a foreign key's cascade reaches others.
+        Their rows are in these steps, or in the last bundle. Nothing may be in flight.
         """
         ...
 

@@ -28,14 +28,15 @@ from mtsd.apply.session.lost_changes import row_gone
 from mtsd.apply.session.session import TargetSession, next_gtid
 from mtsd.apply.statements.unprotected import statement_count
 from mtsd.apply.tables.blackholes import explain_missing_row
-from mtsd.apply.tables.computed_tables import ComputedTables
-from mtsd.apply.tables.generated_keys import GeneratedKeys
-from mtsd.apply.tables.misread_tables import MisreadTables
+from mtsd.apply.tables.generated_keys import too_old, version_told
+from mtsd.apply.tables.known_tables import KnownTables
 from mtsd.apply.tables.table_columns import explain_row_failure
+from mtsd.binlog.events.table_map import parse_table_map
 from mtsd.model.errors import ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group
-from mtsd.model.step import Rows
+from mtsd.model.session import RowState
+from mtsd.model.step import Rows, state_of_rows
 from mtsd.schedule.batches.in_flight import Packet, Transaction
 
 
@@ -48,6 +49,7 @@ class BinlogApplier(SessionApplier):
         tables: PositionTables,
         batch_bytes: int,
         *,
+        known: KnownTables | None = None,
         preserves: bool = False,
         by_clock: bool = False,
         branch_sessions: BranchSessions | None = None,
@@ -57,6 +59,7 @@ class BinlogApplier(SessionApplier):
             session,
             tables,
             batch_bytes,
+            known=known,
             preserves=preserves,
             branch_sessions=branch_sessions,
             reached=reached,
@@ -64,9 +67,6 @@ class BinlogApplier(SessionApplier):
         self._by_clock = by_clock
         """Whether the source's clock tells which groups keep their order within a transaction."""
         self._stream = RowStream(self._chunk_bytes)
-        self._misread = MisreadTables(session.connection, session.traits.server)
-        self._keys = GeneratedKeys(session.connection, session.traits.server)
-        self._computed = ComputedTables(session.connection, session.traits.server)
         self._states = RowStates(session.states.own, session.traits.server)
         self._expects_plain = True
         """Whether the last bundle had no such tables: then its statements are made first."""
@@ -90,6 +90,7 @@ class BinlogApplier(SessionApplier):
         One command, if its size allows it: then the server does not wait for mtsd between its
         parts. A single BINLOG statement is autocommitted: it is applied as a whole or not at all.
         """
+        self._last_bundled = [group for each in packet.transactions for group in each.groups]
         bundles = [self._bundle(each, held=held) for each in packet.transactions]
         if len(bundles) > 1 and not all(bundle.is_single_statements for bundle in bundles):
             return None
@@ -108,7 +109,7 @@ class BinlogApplier(SessionApplier):
         if not (is_small and self._expects_plain):
             maps.update(event for group in groups for event in table_maps(group.rows))
         others = frozenset(event for event in maps if event[19:25] != TABLE_ID)
-        is_plain = self._expects_plain = self._computed.are_plain(others)
+        is_plain = self._expects_plain = self._known.are_plain(others)
         rows: Iterable[bytes | Setting]
         if is_plain:
             if is_small:
@@ -138,22 +139,6 @@ class BinlogApplier(SessionApplier):
         last = change if run[-1] is groups[-1] else None
         return row_statements(run, self._chunk_bytes, last, by_clock=self._by_clock)
 
-    def are_safe(self, table_maps: Collection[bytes]) -> bool:
-        """See `Applier`; nor does BINLOG turn their rows into others."""
-        return (
-            super().are_safe(table_maps)
-            and self._misread.are_passed(table_maps)
-            and self._keys.are_plain(table_maps)
-            and self._computed.are_known(table_maps)
-        )
-
-    def forget_tables(self, databases: Collection[str]) -> None:
-        """See `Applier`."""
-        super().forget_tables(databases)
-        self._misread.known.forget_in(databases)
-        self._keys.known.forget_in(databases)
-        self._computed.forget(databases)
-
     async def send(self, bundle: Bundle, *, follows: bool) -> int:
         """See `Applier`."""
         whole = bundle.commands
@@ -161,10 +146,10 @@ class BinlogApplier(SessionApplier):
         size = 0 if isinstance(whole, tuple) else ENOUGH
         if not follows:
             await self.describe_format(bundle.format_description)
-            await self._misread.check(bundle.format_description, bundle.table_maps)
-            if before := await self._keys.statement_before(self._format, bundle.table_maps):
+            if not self._known.are_safe(bundle.table_maps):
+                await self._learn_of(bundle.table_maps, self._bundled())
+            if before := self._statement_before(bundle.table_maps):
                 whole = each_after(whole, before)
-            await self._computed.learn(bundle.table_maps)
         await self._reached(FaultPoint.BEFORE_BUNDLE)
         statements = 0
         try:
@@ -198,7 +183,7 @@ class BinlogApplier(SessionApplier):
     async def _get_ready_to_create(self, format_description: bytes) -> None:
         # Inside CREATE TABLE … START TRANSACTION the server answers no queries.
         await self.describe_format(format_description)
-        if version := self._keys.version_told(self._format):
+        if version := version_told(self._format, self._session.traits.server):
             await self._connection.run(version, 1)
         self._is_creating = True
 
@@ -207,7 +192,7 @@ class BinlogApplier(SessionApplier):
         return statement_count(group, self._largest_statement, self._command_limit)
 
     async def _goes_step_by_step(self, group: Group) -> bool:
-        await self._look_at(frozenset(table_maps(group.rows)))
+        await self._look_at(frozenset(table_maps(group.rows)), state_of_rows(group.steps))
         return bool(self._before) or self._computes
 
     async def describe_format(self, format_description: bytes) -> None:
@@ -222,6 +207,7 @@ class BinlogApplier(SessionApplier):
             statements.append(next_gtid(""))
         await self._connection.run(b";".join(statements), len(statements))
         self._format = format_description
+        self._known.describe(format_description)
 
     def _start_over(self, *, unprotected: bool = False) -> None:
         super()._start_over(unprotected=unprotected)
@@ -231,7 +217,7 @@ class BinlogApplier(SessionApplier):
 
     async def _apply_rows(self, rows: Rows) -> None:
         if not self._is_creating:
-            await self._look_at(frozenset(table_maps(rows.events)))
+            await self._look_at(frozenset(table_maps(rows.events)), rows.state)
         statements = self._stream.statements(rows.events)
         around: Iterable[bytes | Setting] = statements
         if self._computes:
@@ -247,9 +233,34 @@ class BinlogApplier(SessionApplier):
             await self._connection.run(self._states.back, 1)
             self._state_may_differ = False
 
-    async def _look_at(self, maps: frozenset[bytes]) -> None:
-        await self._misread.check(self._format, maps)
+    async def _look_at(self, maps: frozenset[bytes], state: RowState | None) -> None:
+        await self._learn(maps, state)
         # Rows of a streamed transaction may follow later than the table maps that they belong to.
-        self._before = await self._keys.statement_before(self._format, maps) or self._before
-        await self._computed.learn(maps)
-        self._computes = self._computes or not self._computed.are_plain(maps)
+        self._before = self._statement_before(maps) or self._before
+        self._computes = self._computes or not self._known.are_plain(maps)
+
+    def _statement_before(self, maps: Collection[bytes]) -> bytes:
+        """Return the statement that each BINLOG statement with rows of these tables needs first.
+
+        b"" if they need none. They have been learned. Raises ServerError 1677, 1142 or 1044 if rows
+        of one of them may not be applied so.
+        """
+        if self._known.are_safe(maps):
+            return b""
+        found = self._known.of(maps)
+        wrong = {event: error for event in found if (error := found[event].error) is not None}
+        if wrong:
+            # It may have been put right before the next attempt.
+            self._known.forget_these(wrong)
+            raise self._refusal(wrong[min(wrong)])
+        needing = [event for event in found if found[event].needs_version]
+        if not needing:
+            return b""
+        before = version_told(self._format, self._session.traits.server)
+        if not before:
+            raise self._refusal(too_old(parse_table_map(min(needing)), self._format))
+        return before
+
+    def _refusal(self, error: ServerError) -> ServerError:
+        error.server = f"target {self._connection.endpoint}"
+        return error

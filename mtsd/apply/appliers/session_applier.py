@@ -2,12 +2,14 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain
 
 from mtsd.apply.branches.branch_sessions import BranchSessions
 from mtsd.apply.branches.branches import Branches
 from mtsd.apply.position.position_tables import InDoubt, PositionTables
-from mtsd.apply.rows.bundle import BASE64_SHARE, Bundle
+from mtsd.apply.rows.bundle import BASE64_SHARE, Bundle, table_maps
+from mtsd.apply.rows.row_states import RowStates
 from mtsd.apply.session.lock_waits import sessions_waiting
 from mtsd.apply.session.pace import Pace
 from mtsd.apply.session.retry import insist, patiently
@@ -25,14 +27,17 @@ from mtsd.apply.statements.plain_statements import NotPlainError, begin_plain, p
 from mtsd.apply.statements.session_tables import SessionTables
 from mtsd.apply.statements.statements import apply_statement
 from mtsd.apply.statements.unprotected import apply_unprotected
+from mtsd.apply.tables.known_tables import KnownTables
 from mtsd.apply.tables.table_engines import TableEngines
 from mtsd.apply.tables.table_layout import FoundTable
 from mtsd.apply.tables.table_loading import load_table
+from mtsd.binlog.events.table_map import name_of
 from mtsd.model.error_numbers import ER
 from mtsd.model.errors import MtsdError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group
 from mtsd.model.gtid import Gtid
+from mtsd.model.session import RowState
 from mtsd.model.step import LoadFile, Rows, Statement, StatementKind, Step
 from mtsd.model.temporary_tables import TemporaryUse
 from mtsd.model.xa_xid import XaXid
@@ -50,8 +55,10 @@ class SessionApplier(ABC):
     """Applies groups on its own session, rows by `_apply_rows`: an `Applier`.
 
     `batch_bytes`: maximum row bytes of one statement. With `preserves`, each group commits under
-    its own GTID, which it must have.
+    its own GTID, which it must have. `known` are the tables that all appliers know.
     """
+
+    _states: RowStates
 
     def __init__(
         self,
@@ -59,6 +66,7 @@ class SessionApplier(ABC):
         tables: PositionTables,
         batch_bytes: int,
         *,
+        known: KnownTables | None = None,
         preserves: bool = False,
         branch_sessions: BranchSessions | None = None,
         reached: Reached = nothing,
@@ -76,6 +84,9 @@ class SessionApplier(ABC):
         self._chunk_bytes = min(batch_bytes, self._largest_statement)
         self._command_limit = int(packet * _LARGEST_COMMAND_SHARE)
         self._format = b""
+        self._known = known or KnownTables(session.traits.server)
+        self._last_bundled: Sequence[Group] = ()
+        """The groups that were put into a bundle last."""
         self._engines = TableEngines(session.connection)
         self._branches = Branches(session, tables, reached)
         self._branch = self._branches
@@ -148,15 +159,43 @@ class SessionApplier(ABC):
 
     def are_safe(self, table_maps: Collection[bytes]) -> bool:
         """See `Applier`."""
-        return self._engines.are_safe(table_maps)
+        return self._known.are_safe(table_maps)
 
-    async def without_transactions(self, table_maps: Collection[bytes]) -> tuple[str, ...]:
+    async def without_transactions(
+        self, table_maps: Collection[bytes], steps: Sequence[Step] = ()
+    ) -> tuple[str, ...]:
         """See `Applier`."""
-        return await self._engines.without_transactions(table_maps)
+        await self._learn_of(table_maps, steps or self._bundled())
+        found = self._known.of(table_maps)
+        return tuple(sorted({name_of(each) for each in found if found[each].without_transactions}))
 
-    def forget_tables(self, databases: Collection[str]) -> None:
-        """See `Applier`."""
-        self._engines.known.forget_in(databases)
+    async def _learn_of(self, maps: Collection[bytes], steps: Iterable[Step]) -> None:
+        """Find out about tables whose rows are in these steps; see `_learn`."""
+        left = set(maps).difference(self._known.of(maps))
+        alike: dict[tuple[bytes, bytes], set[bytes]] = {}
+        for step in steps:
+            if not left:
+                break
+            if isinstance(step, Rows) and (found := left.intersection(table_maps(step.events))):
+                alike.setdefault(self._states.opening(step.state), set()).update(found)
+                left -= found
+        if left:
+            alike.setdefault(self._states.opening(None), set()).update(left)
+        for opening, found in alike.items():
+            await self._known.learn(self._own.connection, found, opening)
+        # A definition of another worker may have let some be forgotten meanwhile.
+        await self._learn(maps, None)
+
+    def _bundled(self) -> Iterator[Step]:
+        """Yield the steps of what was put into a bundle last."""
+        return chain.from_iterable(group.steps for group in self._last_bundled)
+
+    async def _learn(self, maps: Collection[bytes], state: RowState | None) -> None:
+        """Find out about tables, of which rows with that state come next.
+
+        Nothing may be in flight on the worker's session. Raises ServerError, ConnectionLostError.
+        """
+        await self._known.learn(self._own.connection, maps, self._states.opening(state))
 
     async def may_change_without_transactions(
         self, steps: Sequence[Step], definitions: int

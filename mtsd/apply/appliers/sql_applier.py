@@ -4,7 +4,7 @@ The rows of a transaction are sent first, with the worker's row and the COMMIT b
 packet of their own: only once each statement has found the rows that it must find.
 """
 
-from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import Final
@@ -24,8 +24,7 @@ from mtsd.apply.session.session_state import LOCK_WAIT_S, changes
 from mtsd.apply.session.statement_states import FOREVER
 from mtsd.apply.sql import literals
 from mtsd.apply.tables.blackholes import explain_missing_row
-from mtsd.apply.tables.computed_tables import ComputedTables
-from mtsd.apply.tables.known_tables import of_databases
+from mtsd.apply.tables.known_tables import KnownTables
 from mtsd.apply.tables.table_layout import NO_TABLE, TableLayout, layout_of
 from mtsd.apply.tables.table_loading import load_table
 from mtsd.binlog.bytes.event_type import EventType
@@ -104,6 +103,7 @@ class SqlApplier(SessionApplier):
         tables: PositionTables,
         batch_bytes: int,
         *,
+        known: KnownTables | None = None,
         preserves: bool = False,
         change: ChangeMode = ChangeMode.STRICT,
         again: ExecutedGroups | None = None,
@@ -115,6 +115,7 @@ class SqlApplier(SessionApplier):
             session,
             tables,
             batch_bytes,
+            known=known or KnownTables(session.traits.server, by_binlog=False),
             preserves=preserves,
             branch_sessions=branch_sessions,
             reached=reached,
@@ -125,14 +126,14 @@ class SqlApplier(SessionApplier):
         self._newer = newer
         self._of_mariadb = False
         """Whether the source is a MariaDB."""
-        self._layouts: dict[bytes, TableLayout] = {}
-        """By Table_map event, header included: a source that restarts gives ids anew."""
+        self._layouts = self._known.layouts
         self._current: dict[bytes, TableLayout] = {}
         """By table id."""
         self._cascades = KnownCascades(
             session.connection, fold_case=session.traits.lower_case_table_names
         )
-        self._computed = ComputedTables(session.connection, session.traits.server)
+        self._cascades_of = 0
+        """What `KnownTables.forgotten` was when they were read."""
         self._states = RowStates(session.states.own, session.traits.server, as_sql=True)
         self._zoned = keeps_zones(session.traits.server, newer)
         """Whether rows can be written in another time zone than UTC."""
@@ -150,7 +151,7 @@ class SqlApplier(SessionApplier):
             self._format = format_description
             version = parse_format_description(format_description).server_version
             self._of_mariadb = dialect_of(version).tables_of_mariadb
-            self._forget_layouts()
+            self._known.describe(format_description)
 
     def bundle(self, packet: Packet, *, held: bool = False) -> Bundle | None:
         """See `Applier`: what commits it is always sent separately."""
@@ -159,6 +160,7 @@ class SqlApplier(SessionApplier):
             return None
         (transaction,) = packet.transactions
         groups = transaction.groups
+        self._last_bundled = groups
         after = [self._tables.workers.update(transaction.row), b"COMMIT"]
         if self._preserves:
             after.append(next_gtid(""))
@@ -173,24 +175,6 @@ class SqlApplier(SessionApplier):
         own = self._preserves and groups[0].number not in again
         commands = RowCommands(parts, str(groups[0].gtid) if own else "")
         return Bundle(groups[0].format_description, commands, maps, ending=tuple(after))
-
-    def forget_tables(self, databases: Collection[str]) -> None:
-        """See `Applier`."""
-        super().forget_tables(databases)
-        self._cascades.forget()
-        if self._of_mariadb and self._session.family.cascades_compute:
-            # Table maps of a MariaDB need not change with a foreign key that refers to the table,
-            # and only what a MySQL computes counts further than the table.
-            self._forget_layouts()
-            return
-        # A layout says whether something is computed, too.
-        for event in [*of_databases(self._layouts, databases), *self._computed.parents]:
-            self._layouts.pop(event, None)
-        self._computed.forget(databases)
-
-    def _forget_layouts(self) -> None:
-        self._layouts.clear()
-        self._computed.forget_all()
 
     async def send(self, bundle: Bundle, *, follows: bool) -> int:
         """See `Applier`."""
@@ -272,6 +256,8 @@ class SqlApplier(SessionApplier):
         self._checks_may_differ = True
         pending = list(opening)
         size = 0
+        # Later, the session may already be in the state of some of the rows.
+        await self._learn([event for event in rows.events if event[4] == _TABLE_MAP], rows.state)
         try:
             async for statement in self._statements(rows, before=before, forced=forced):
                 pending.append(statement)
@@ -362,6 +348,10 @@ class SqlApplier(SessionApplier):
         """Return what the source's cascades have changed, and those of the target may not find."""
         if not self._repairs or self._newer or not _checks_keys(event):
             return []
+        if self._cascades_of != self._known.forgotten:
+            # A definition may have changed some.
+            self._cascades_of = self._known.forgotten
+            self._cascades.forget()
         return list(cascaded(event, layout, await self._cascades.of(layout.name)))
 
     @property
@@ -446,11 +436,15 @@ class SqlApplier(SessionApplier):
         if found is not None:
             return found
         if len(self._layouts) >= _MANY_TABLES:
-            self._forget_layouts()
+            self._known.clear()
         table = parse_table_map(event, mariadb=self._of_mariadb)
-        there = await load_table(self._connection, table.database, table.table)
-        await self._computed.learn([event])
-        computed = not self._computed.are_plain([event])
+        known = there = None
+        # A definition of another worker may let it be forgotten meanwhile.
+        while known is None or there is None:
+            await self._learn([event], None)
+            there = await load_table(self._connection, table.database, table.table)
+            known = self._known.of([event]).get(event)
+        computed = known.computed
         try:
             layout = layout_of(table, there, computed=computed, zoned=computed and self._zoned)
         except (BinlogError, NotSupportedError) as error:

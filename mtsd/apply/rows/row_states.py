@@ -1,8 +1,9 @@
 """The session state that rows are applied in where the target computes something from them.
 
 A server's own replica takes over what the BEGIN of a transaction says, and for the rest it has its
-global settings. So it is here, but only around the rows of `ComputedTables`: those of other tables
-are the same in every state, and a session without rows has its pinned state.
+global settings. So it is here, but only around the rows of tables from which something is computed
+(`mtsd.apply.tables.computed_tables`): those of other tables are the same in every state, and a
+session without rows has its pinned state.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -79,6 +80,17 @@ class RowStates:
             yield Setting(setting)
         yield from rows
         yield Setting(self.back)
+
+    def opening(self, state: RowState | None) -> tuple[bytes, bytes]:
+        """Return the statement that sets what a table of such rows keeps when it is opened.
+
+        And the one that leads back; b"" for both if the session has that.
+        """
+        if state is None:
+            return b"", b""
+        kept = RowState(state.sql_mode & NO_UNSIGNED_SUBTRACTION, None, state.lc_time_names)
+        setting = changes(self.own, self.of(kept, zoned=False))
+        return (setting, self.back) if setting else (b"", b"")
 
     def of_groups(
         self, groups: Sequence[Group], statements: Callable[[Sequence[Group]], Iterable[bytes]]

@@ -47,6 +47,8 @@ PINNED: dict[bytes, bytes] = {
     # A ROLLBACK tells only by a warning that not everything could be rolled back.
     b"max_error_count": b"1024",
     b"sql_notes": b"1",
+    # Otherwise names that SHOW CREATE TABLE shows look like words.
+    b"sql_quote_show_create": b"1",
     # By it a server finds temporary tables: with the session's own id, rows as SQL could find one
     # of a thread of the source with the same id. No thread has this one.
     THREAD_ID: b"%d" % NO_THREAD,

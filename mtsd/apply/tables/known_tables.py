@@ -1,85 +1,268 @@
-"""What a session has found out about the tables that row events name.
+"""What the daemon knows about the tables that row events name: read once, for all its sessions.
 
-Entries are keyed by Table_map event: a source gives every definition a table id of its own, so a
-table altered by replicated DDL appears with another id, and so does one that a new foreign key
-refers to (measured with MySQL 9.7).
+It is found by Table_map event: a source gives every definition a table id of its own, so a table
+altered by replicated DDL appears with another id, and so does one that a new foreign key refers to
+(measured with MySQL 9.7). With a new id a table is looked at again, because the target's may be
+another one, too; but ids of one table that come within a moment, as several sessions meet it or a
+source opens its tables anew, share one reading.
 """
 
-from collections.abc import Collection, Iterable
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from mtsd.binlog.events.table_map import database_of
+from mtsd.apply.tables.computed_tables import is_computed
+from mtsd.apply.tables.facts import Name, TableFacts
+from mtsd.apply.tables.facts_reading import NO_SETTING, Setting, read_facts
+from mtsd.apply.tables.generated_keys import needs_version
+from mtsd.apply.tables.misread_tables import misread, reasons_for, why_denied, why_misread
+from mtsd.apply.tables.statement_words import loose_words, loosely
+from mtsd.apply.tables.table_engines import read_transactional
+from mtsd.apply.tables.table_layout import TableLayout
+from mtsd.binlog.events.format_description import parse_format_description
+from mtsd.binlog.events.table_map import TableMap, database_of, parse_table_map
+from mtsd.binlog.sql.long_text import LONGEST_READ
+from mtsd.model.errors import ServerError
+from mtsd.model.group import Group
 from mtsd.model.names import folded
+from mtsd.model.outcome.reason import Reason, Refused
+from mtsd.model.server import Flavour, ServerVersion, flavour_of, version_of
+from mtsd.model.step import Statement
+from mtsd.wire.connection import Connection
 
 _MANY: Final = 8192
+_OF_MANY_TABLES: Final = frozenset({"DATABASE", "SCHEMA"})
+"""Words of definitions that may change tables which they do not name."""
+_SHARED_S: Final = 1.0
+"""How long a reading counts for another Table_map event of the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTable:
+    """What a table of a Table_map event is.
+
+    `without_transactions`: it cannot roll back. `computed`: the target computes something from its
+    rows. `needs_version`: of BINLOG, see `mtsd.apply.tables.generated_keys`. `refused` or
+    `denied`: its rows may not be applied by BINLOG. `reached` are the tables that its cascades lead
+    to, by their names, `loosely`, whatever their database.
+    """
+
+    without_transactions: bool = False
+    computed: bool = False
+    needs_version: bool = False
+    refused: Refused | None = None
+    denied: ServerError | None = None
+    reached: frozenset[str] = frozenset()
+
+    @property
+    def error(self) -> ServerError | None:
+        """Return a new error that says why BINLOG may not apply its rows; None: it may."""
+        if self.denied is not None:
+            return ServerError(self.denied.number, self.denied.sqlstate, self.denied.text)
+        return None if self.refused is None else misread(self.refused)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What the target has said of a table: no facts if it lacks it, or hides it."""
+
+    at: float
+    facts: TableFacts | None
+    denied: ServerError | None
 
 
 class KnownTables:
-    """Tables that are plain, and those that are not, with a word on each of them."""
+    """Those that the daemon has found on a target.
 
-    __slots__ = ("_most", "_plain", "_special")
+    `by_binlog`: rows are applied by BINLOG, which does not refuse what it would read wrongly.
+    `most`: how many it remembers, approximately; `clock` is in seconds.
+    """
 
-    def __init__(self, *, most: int = _MANY) -> None:
-        """`most`: how many it remembers, approximately."""
+    __slots__ = (
+        "_by_binlog", "_clock", "_format", "_known", "_most", "_plain", "_readings",
+        "_reasons", "_safe", "_server", "_source", "_transactional", "forgotten", "layouts",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        server: ServerVersion,
+        *,
+        by_binlog: bool = True,
+        most: int = _MANY,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._server = server
+        self._by_binlog = by_binlog
         self._most = most
+        self._clock = clock
+        self._known: dict[bytes, KnownTable] = {}
+        self._safe: set[bytes] = set()
         self._plain: set[bytes] = set()
-        self._special: dict[bytes, str] = {}
+        self._readings: dict[Name, _Reading] = {}
+        """Those of a moment ago."""
+        self._transactional: frozenset[str] | None = None
+        self.forgotten = 0
+        """How often something was forgotten."""
+        self._format = b""
+        self._source = server
+        self._reasons: Sequence[Reason] = ()
+        """Why BINLOG may read rows of the source wrongly."""
+        self.layouts: dict[bytes, TableLayout] = {}
+        """How rows are written as SQL, by Table_map event; forgotten with the tables."""
+
+    def are_safe(self, table_maps: Collection[bytes]) -> bool:
+        """Return whether all these tables are known, can roll back, and need nothing before."""
+        return self._safe.issuperset(table_maps)
 
     def are_plain(self, table_maps: Collection[bytes]) -> bool:
-        """Return whether all these tables are known to be plain."""
+        """Return whether nothing is computed from rows of these tables, as far as is known."""
         return self._plain.issuperset(table_maps)
 
-    def are_known(self, table_maps: Collection[bytes]) -> bool:
-        """Return whether all these tables are known."""
-        return self.are_plain(table_maps) or not self.unknown(table_maps)
+    def of(self, table_maps: Iterable[bytes]) -> dict[bytes, KnownTable]:
+        """Return what is known of those of the tables that are."""
+        known = self._known
+        return {event: known[event] for event in table_maps if event in known}
 
-    def special(self, table_maps: Iterable[bytes]) -> dict[bytes, str]:
-        """Return those of the tables that are known not to be plain, with what was noted."""
-        found = self._special
-        return {event: found[event] for event in table_maps if event in found}
-
-    def note(self, table_map: bytes, what: str) -> None:
-        """Note what a table is; "": plain."""
-        if what:
-            self._special[table_map] = what
-        else:
-            self._plain.add(table_map)
-
-    def unknown(self, table_maps: Iterable[bytes]) -> list[bytes]:
-        """Return those of the tables that are not known."""
-        return [
-            event for event in table_maps if event not in self._plain and event not in self._special
-        ]
-
-    def make_room(self) -> bool:
-        """Forget all tables if there are too many; return whether there were.
-
-        Before it is decided which are unknown.
-        """
-        is_full = len(self._plain) + len(self._special) > self._most
-        if is_full:
+    def describe(self, format_description: bytes) -> None:
+        """Go by the version of the source in its format description."""
+        if format_description == self._format:
+            return
+        # The first time nothing has been judged by another one, but for what is judged by none.
+        is_other = bool(self._format)
+        self._format = format_description
+        text = parse_format_description(format_description).server_version
+        self._source = ServerVersion(flavour_of(text), version_of(text) or (0, 0, 0))
+        self._reasons = reasons_for(self._source, self._server) if self._by_binlog else ()
+        if is_other or self._reasons:
             self.clear()
-        return is_full
+
+    async def learn(
+        self, connection: Connection, table_maps: Collection[bytes], state: Setting = NO_SETTING
+    ) -> None:
+        """Find out about those of the tables that are not known.
+
+        The session of the connection is to have its pinned state, and nothing in flight; `state` is
+        as for `read_facts`. Raises ServerError, ConnectionLostError.
+        """
+        if len(self._known) > self._most:
+            self.clear()
+        # Another session may forget some meanwhile.
+        while unknown := [event for event in table_maps if event not in self._known]:
+            forgotten = self.forgotten
+            tables = {event: parse_table_map(event) for event in unknown}
+            names = {(each.database, each.table) for each in tables.values()}
+            readings = await self._read(connection, names, state)
+            if self._transactional is None:
+                self._transactional = await read_transactional(connection)
+            if forgotten != self.forgotten:
+                # What has been read may be older than what was forgotten.
+                continue
+            self._readings |= readings
+            for event, table in tables.items():
+                found = self._judged(table, readings[table.database, table.table])
+                self._note(event, found)
+
+    def forget(self, definition: Group, merged: Collection[str]) -> None:
+        """Find out anew about what a definition may have changed without another Table_map event.
+
+        That are tables from which cascades lead to those that it names, and those of `merged`
+        databases, which are several on the source.
+        """
+        self.forgotten += 1
+        source, server = self._source.flavour, self._server.flavour
+        if source is Flavour.MARIADB and server is Flavour.MYSQL:
+            # Table maps of a MariaDB need not change with a foreign key that refers to the table,
+            # and only what a MySQL computes counts further than the table.
+            self.clear()
+            return
+        # What it defines is read anew in any case, with another Table_map event.
+        self._readings.clear()
+        defined = _defined(definition)
+        several = frozenset(map(folded, merged))
+        left = [
+            event
+            for event, known in self._known.items()
+            if (known.reached and (defined is None or not defined.isdisjoint(known.reached)))
+            or (several and folded(database_of(event)) in several)
+        ]
+        for event in left:
+            self._forget(event)
+
+    def forget_these(self, table_maps: Iterable[bytes]) -> None:
+        """Find out anew about these tables, on which something is not as it has to be."""
+        self.forgotten += 1
+        for event in table_maps:
+            table = parse_table_map(event)
+            self._readings.pop((table.database, table.table), None)
+            self._forget(event)
 
     def clear(self) -> None:
         """Forget all tables."""
+        self.forgotten += 1
+        self._known.clear()
+        self._safe.clear()
         self._plain.clear()
-        self._special.clear()
+        self._readings.clear()
+        self.layouts.clear()
 
-    def forget(self, table_maps: Iterable[bytes]) -> None:
-        """Forget these tables."""
-        for event in table_maps:
-            self._plain.discard(event)
-            self._special.pop(event, None)
+    def _forget(self, event: bytes) -> None:
+        self._known.pop(event, None)
+        self._safe.discard(event)
+        self._plain.discard(event)
+        self.layouts.pop(event, None)
 
-    def forget_in(self, databases: Collection[str]) -> None:
-        """Forget the tables of these databases."""
-        self.forget(of_databases([*self._plain, *self._special], databases))
+    def _note(self, event: bytes, found: KnownTable) -> None:
+        self._known[event] = found
+        if not found.computed:
+            self._plain.add(event)
+        special = found.without_transactions or found.needs_version
+        if not (special or found.refused or found.denied):
+            self._safe.add(event)
+
+    async def _read(
+        self, connection: Connection, names: Collection[Name], state: Setting
+    ) -> dict[Name, _Reading]:
+        """Return what the target says of these tables, or has said a moment ago."""
+        now = self._clock()
+        self._readings = {
+            name: reading
+            for name, reading in self._readings.items()
+            if now - reading.at < _SHARED_S
+        }
+        found = {name: self._readings[name] for name in names if name in self._readings}
+        left = set(names).difference(found)
+        if not left:
+            return found
+        facts = await read_facts(connection, self._server.flavour, left, state)
+        for name in left:
+            denied = None
+            if self._by_binlog and self._server.flavour is Flavour.MARIADB:
+                denied = await why_denied(connection, name)
+            found[name] = _Reading(now, facts.get(name), denied)
+        return found
+
+    def _judged(self, table: TableMap, reading: _Reading) -> KnownTable:
+        facts = reading.facts
+        if facts is None:
+            return KnownTable(denied=reading.denied)
+        transactional = self._transactional or frozenset()
+        return KnownTable(
+            without_transactions=bool(facts.engine) and facts.engine not in transactional,
+            computed=is_computed(facts, len(table.column_types), self._server.flavour),
+            needs_version=self._by_binlog and needs_version(facts, table, self._server),
+            refused=why_misread(facts, self._reasons),
+            denied=reading.denied,
+            reached=frozenset(loosely(each.name[1]) for each in facts.reached),
+        )
 
 
-def of_databases(table_maps: Iterable[bytes], databases: Collection[str]) -> list[bytes]:
-    """Return the tables that are in one of these databases, in whatever case it is named."""
-    if not databases:
-        return []
-    names = set(map(folded, databases))
-    return [event for event in table_maps if folded(database_of(event)) in names]
+def _defined(definition: Group) -> frozenset[str] | None:
+    """Return the words of a definition, among them the tables that it changes; None: any table."""
+    words: set[str] = set()
+    for step in definition.steps:
+        if isinstance(step, Statement):
+            if len(step.query.statement) > LONGEST_READ:
+                return None
+            words |= loose_words(step.query.text)
+    return frozenset(words) if words and words.isdisjoint(_OF_MANY_TABLES) else None

@@ -16,19 +16,16 @@ MySQL does since 8.0.18 (measured with 10.11 and 11.8): whoever may replay could
 it is asked by a statement that needs the same privileges and changes nothing.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from mtsd.apply.sql import literals
-from mtsd.apply.tables.known_tables import KnownTables
-from mtsd.binlog.events.format_description import parse_format_description
-from mtsd.binlog.events.table_map import parse_table_map
-from mtsd.model.error_numbers import ER, NOT_ALLOWED
+from mtsd.apply.tables.facts import Name, TableFacts
+from mtsd.model.error_numbers import ER
 from mtsd.model.errors import ServerError
-from mtsd.model.outcome.reason import Reason, refuse
-from mtsd.model.server import ServerVersion, flavour_of, version_of
+from mtsd.model.outcome.reason import Reason, Refused, refuse
+from mtsd.model.server import Flavour, ServerVersion
 from mtsd.wire.connection import Connection
-from mtsd.wire.family import SERVERS
 
 HISTORY = Reason(
     "table {table} has system versioning on the target, a MariaDB from 11.5 on, where rows of an"
@@ -52,6 +49,7 @@ GENERATED: Final = (
 _UNTIL_2106: Final = (11, 5)
 _NOT_LOGGED: Final = (11, 0)
 _GENERATED_AGAIN: Final = (11, 8)
+_DENIED: Final = frozenset({ER.DBACCESS_DENIED_ERROR, ER.TABLEACCESS_DENIED_ERROR})
 
 
 def turns_into_history(source: ServerVersion, target: ServerVersion) -> bool:
@@ -69,59 +67,41 @@ def does_not_generate(source: ServerVersion, target: ServerVersion) -> bool:
     return of_source >= _NOT_LOGGED and of_target < min(of_source, _GENERATED_AGAIN)
 
 
-class MisreadTables:
-    """Those that one session has found on a target."""
+def reasons_for(source: ServerVersion, target: ServerVersion) -> tuple[Reason, ...]:
+    """Return why rows of such a source may not remain what they are on such a target."""
+    found = []
+    if turns_into_history(source, target):
+        found.append(HISTORY)
+    if does_not_generate(source, target):
+        found.append(NOT_GENERATED)
+    return tuple(found)
 
-    __slots__ = ("_connection", "_format", "_is_mariadb", "_reasons", "_target", "known")
 
-    def __init__(self, connection: Connection, target: ServerVersion) -> None:
-        self._connection = connection
-        self._target = target
-        self._is_mariadb = SERVERS[target.flavour].has_history
-        self._format = b""
-        self._reasons: tuple[Reason, ...] = ()
-        self.known = KnownTables()
-        """Those that are passed, as plain; others are refused."""
+def why_misread(facts: TableFacts, reasons: Collection[Reason]) -> Refused | None:
+    """Return why rows of a table would not remain what they are, for one of these reasons."""
+    for reason in reasons:
+        if _CONCERNS[reason](facts):
+            return refuse(reason, table=str(facts))
+    return None
 
-    def are_passed(self, table_maps: Collection[bytes]) -> bool:
-        """Return whether rows of these tables are known to be allowed, and what they are."""
-        return not self._is_mariadb or self.known.are_plain(table_maps)
 
-    async def check(self, format_description: bytes, table_maps: Collection[bytes]) -> None:
-        """Raise ServerError 1677 if rows of one of the tables would not remain what they are.
+def misread(refused: Refused) -> ServerError:
+    """Return error 1677, of rows that are refused."""
+    return ServerError(ER.SLAVE_CONVERSION_FAILED, "HY000", str(refused))
 
-        And ServerError 1142 or 1044 if the session's user may not change one of the tables.
-        Nothing may be in flight on the session. Raises ServerError, ConnectionLostError.
-        """
-        if format_description != self._format:
-            self._format = format_description
-            self._reasons = self._reasons_for(format_description)
-            self.known.clear()
-        if self.are_passed(table_maps):
-            return
-        self.known.make_room()
-        for event in self.known.unknown(table_maps):
-            table = parse_table_map(event)
-            await _require_grants(self._connection, table.database, table.table)
-            for reason in self._reasons:
-                if await _CONCERNS[reason](self._connection, table.database, table.table):
-                    raise self._refusal(reason, f"{table.database}.{table.table}")
-            self.known.note(event, "")
 
-    def _reasons_for(self, format_description: bytes) -> tuple[Reason, ...]:
-        text = parse_format_description(format_description).server_version
-        source = ServerVersion(flavour_of(text), version_of(text) or (0, 0, 0))
-        found = []
-        if turns_into_history(source, self._target):
-            found.append(HISTORY)
-        if does_not_generate(source, self._target):
-            found.append(NOT_GENERATED)
-        return tuple(found)
+async def why_denied(connection: Connection, name: Name) -> ServerError | None:
+    """Return error 1142 or 1044 if the session's user may not INSERT into a table and DELETE.
 
-    def _refusal(self, reason: Reason, table: str) -> ServerError:
-        error = ServerError(ER.SLAVE_CONVERSION_FAILED, "HY000", str(refuse(reason, table=table)))
-        error.server = f"target {self._connection.endpoint}"
-        return error
+    Raises ServerError, ConnectionLostError.
+    """
+    database, table = map(literals.quoted, name)
+    try:
+        await connection.query(b"EXPLAIN REPLACE INTO %b.%b VALUES ()" % (database, table))
+    except ServerError as error:
+        # Whatever else is wrong with the table, the rows themselves show.
+        return error if error.number in _DENIED else None
+    return None
 
 
 async def is_versioned(connection: Connection, database: str, table: str) -> bool:
@@ -137,28 +117,15 @@ async def is_versioned(connection: Connection, database: str, table: str) -> boo
     )
 
 
-async def _require_grants(connection: Connection, database: str, table: str) -> None:
-    """Raise ServerError 1142 or 1044 if the session's user may not INSERT and DELETE."""
-    name = literals.quoted(database) + b"." + literals.quoted(table)
-    try:
-        await connection.query(b"EXPLAIN REPLACE INTO %b VALUES ()" % name)
-    except ServerError as error:
-        # Whatever else is wrong with the table, the rows themselves show.
-        if error.number in NOT_ALLOWED:
-            raise
-
-
-async def _is_generated(connection: Connection, database: str, table: str) -> bool:
+def _is_generated(facts: TableFacts) -> bool:
     """Return whether a table has STORED columns, or others and no primary key."""
-    return bool(
-        await connection.query(
-            b"SELECT 1 FROM information_schema.columns c WHERE %b AND %b LIMIT 1"
-            % (_is_table(database, table), GENERATED.encode())
-        )
-    )
+    return any(each.stored or not facts.has_primary_key for each in facts.columns if each.generated)
 
 
-_CONCERNS: Final = {HISTORY: is_versioned, NOT_GENERATED: _is_generated}
+_CONCERNS: Final[Mapping[Reason, Callable[[TableFacts], bool]]] = {
+    HISTORY: lambda facts: facts.versioned,
+    NOT_GENERATED: _is_generated,
+}
 
 
 def _is_table(database: str, table: str) -> bytes:
@@ -172,4 +139,4 @@ def _is_table(database: str, table: str) -> bytes:
 
 
 def _are_mariadb(*servers: ServerVersion) -> bool:
-    return all(SERVERS[server.flavour].has_history for server in servers)
+    return all(server.flavour is Flavour.MARIADB for server in servers)

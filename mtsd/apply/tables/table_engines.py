@@ -1,4 +1,4 @@
-"""Which tables of the target cannot roll back, according to their storage engine there.
+"""Which statements may change tables of the target that cannot roll back, by what it has.
 
 The end of a group tells whether it changed a non-transactional table of the source. Whether a group
 may be half applied depends on the target's engines, which may differ.
@@ -6,14 +6,11 @@ may be half applied depends on the target's engines, which may differ.
 
 from collections.abc import Collection, Sequence
 from typing import Final
-from unicodedata import combining, normalize
 
 from mtsd.apply.session.aside import aside
 from mtsd.apply.sql import literals
-from mtsd.apply.tables.known_tables import KnownTables
-from mtsd.binlog.events.table_map import parse_table_map
-from mtsd.binlog.sql.qualifiers import names, qualifiers
-from mtsd.model.names import folded
+from mtsd.apply.tables.statement_words import loose_words, loosely
+from mtsd.binlog.sql.qualifiers import qualifiers
 from mtsd.model.statement_text import StatementText
 from mtsd.model.step import QueryEvent
 from mtsd.wire.connection import Connection
@@ -26,34 +23,16 @@ class TableEngines:
     """What one session has learned about them."""
 
     __slots__ = (
-        "_any_suspects", "_connection", "_definitions", "_engines", "_suspects", "_ways", "known",
+        "_any_suspects", "_connection", "_definitions", "_engines", "_suspects", "_ways",
     )  # fmt: skip
 
-    def __init__(self, connection: Connection, known: KnownTables | None = None) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self.known = known or KnownTables()
-        """Those that row events name; what is not plain cannot roll back: "database.table"."""
         self._engines: frozenset[str] | None = None
         self._suspects: dict[str, frozenset[str]] = {}
         self._any_suspects: bool | None = None
         self._ways: frozenset[str] | None = None
         self._definitions = 0
-
-    def are_safe(self, table_maps: Collection[bytes]) -> bool:
-        """Return whether all these tables are known to be transactional."""
-        return self.known.are_plain(table_maps)
-
-    async def without_transactions(self, table_maps: Collection[bytes]) -> tuple[str, ...]:
-        """Return those of the tables that cannot roll back, as "database.table", sorted.
-
-        A table that the target lacks, or hides from the user, is not included. Nothing may be in
-        flight on the session. Raises ServerError, ConnectionLostError.
-        """
-        self.known.make_room()
-        # A definition of another worker may let some be forgotten meanwhile.
-        while unknown := self.known.unknown(table_maps):
-            await self._learn(unknown)
-        return tuple(sorted(set(self.known.special(table_maps).values())))
 
     async def may_change(self, statements: Sequence[QueryEvent], definitions: int) -> bool:
         """Return whether statements may change a table that cannot roll back.
@@ -95,7 +74,7 @@ class TableEngines:
         ServerError, ConnectionLostError.
         """
         text = StatementText(statement)
-        words = _words(text)
+        words = loose_words(text)
         for database in {*databases, *qualifiers(text)} - {""}:
             if not words.isdisjoint(await self._suspects_of(database)):
                 return True
@@ -137,7 +116,7 @@ class TableEngines:
             b"SELECT table_name FROM information_schema.tables WHERE table_schema=%b AND %b"
             % (literals.utf8(database), await self._cannot_roll_back())
         )
-        return frozenset(_loosely(str(found)) for (found,) in rows)
+        return frozenset(loosely(str(found)) for (found,) in rows)
 
     @understood("target")
     async def _ways_to_tables(self) -> frozenset[str]:
@@ -153,65 +132,34 @@ class TableEngines:
             b" WHERE routine_type<>%b AND routine_schema NOT IN (%b)"
             % (_OF_THE_SERVER, _OF_THE_SERVER, literals.utf8("PROCEDURE"), _OF_THE_SERVER)
         )
-        return frozenset(_loosely(str(found)) for (found,) in rows)
+        return frozenset(loosely(str(found)) for (found,) in rows)
 
     async def _cannot_roll_back(self) -> bytes:
         """Return the condition for such tables in information_schema.tables."""
         transactional = b",".join(map(literals.utf8, await self._transactional()))
         return b"engine IS NOT NULL AND LOWER(engine) NOT IN (%b)" % transactional
 
-    async def _learn(self, table_maps: Collection[bytes]) -> None:
-        names = {}
-        for event in table_maps:
-            described = parse_table_map(event)
-            names[event] = described.database, described.table
-        without = {
-            (folded(database), folded(table))
-            for database, table, engine in await self._found(set(names.values()))
-            if engine.lower() not in await self._transactional()
-        }
-        for event, (database, table) in names.items():
-            # The case of table names may differ between servers; two names on one server that
-            # differ only in case are rare, and sharing an engine errs on the safe side.
-            is_without = (folded(database), folded(table)) in without
-            self.known.note(event, f"{database}.{table}" if is_without else "")
-
-    @understood("target")
-    async def _found(self, names: Collection[tuple[str, str]]) -> list[tuple[str, str, str]]:
-        rows = await self._connection.query(
-            b"SELECT table_schema,table_name,engine FROM information_schema.tables"
-            b" WHERE engine IS NOT NULL AND (table_schema,table_name) IN (%b)"
-            % literals.tables(names)
-        )
-        return [(str(schema), str(name), str(engine)) for schema, name, engine in rows]
-
-    @understood("target")
     async def _transactional(self) -> frozenset[str]:
         if self._engines is None:
-            rows = await self._connection.query(
-                b"SELECT engine FROM information_schema.engines WHERE transactions='YES'"
-            )
-            self._engines = frozenset(str(engine).lower() for (engine,) in rows)
+            self._engines = await read_transactional(self._connection)
         return self._engines
 
 
+@understood("target")
+async def read_transactional(connection: Connection) -> frozenset[str]:
+    """Return the storage engines, in lower case, whose tables can roll back.
+
+    Raises ServerError, ConnectionLostError.
+    """
+    rows = await connection.query(
+        b"SELECT engine FROM information_schema.engines WHERE transactions='YES'"
+    )
+    return frozenset(str(engine).lower() for (engine,) in rows)
+
+
 async def _words_of(query: QueryEvent) -> frozenset[str]:
-    return await aside(len(query.statement), lambda: _words(query.text))
+    return await aside(len(query.statement), lambda: loose_words(query.text))
 
 
 async def _qualifiers_of(query: QueryEvent) -> set[str]:
     return await aside(len(query.statement), lambda: qualifiers(query.text))
-
-
-def _words(text: StatementText) -> frozenset[str]:
-    """Return what may name a table, a view or a routine in a statement, to be compared loosely."""
-    found = names(text)
-    return frozenset(found if all(map(str.isascii, found)) else map(_loosely, found))
-
-
-def _loosely(name: str) -> str:
-    """Return a name in upper case without accents: names of routines are equal regardless."""
-    name = name.upper()
-    if name.isascii():
-        return name
-    return "".join(each for each in normalize("NFKD", name) if not combining(each))

@@ -78,6 +78,12 @@ def database_of(event: bytes) -> str:
     return event[start : start + event[_DATABASE_AT]].decode()
 
 
+def name_of(event: bytes) -> str:
+    """Return the "database.table" of a Table_map event."""
+    table = parse_table_map(event)
+    return f"{table.database}.{table.table}"
+
+
 def _name(cursor: Cursor, field: str) -> str:
     raw = cursor.take(cursor.uint(1, field) + 1, field)
     if raw.find(b"\0") != len(raw) - 1:

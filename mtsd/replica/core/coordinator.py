@@ -46,16 +46,16 @@ class Coordinator:
         """The target's id of each worker's session."""
         self.definitions = 0
         """How many definitions have been applied: what is known about tables may have changed."""
-        self.after_definition: Callable[[], None] | None = None
+        self.after_definition: Callable[[Group], None] | None = None
         """What to call then."""
         self.pulse = Pulse()
         """The dispatcher's, for the watchdog."""
 
-    def defined(self) -> None:
+    def defined(self, definition: Group) -> None:
         """Note that a definition has been applied."""
         self.definitions += 1
         if self.after_definition is not None:
-            self.after_definition()
+            self.after_definition(definition)
 
     def take_in(self, items: Iterator[StreamItem]) -> StreamItem | None:
         """Give the scheduler as many of `items` as it can add now, see `Scheduler.take_in`.

@@ -15,11 +15,13 @@ from mtsd.apply.rows.convergent_sql import ChangeMode
 from mtsd.apply.session.binlog_allowed import allows_binlog
 from mtsd.apply.session.session import TargetSession
 from mtsd.apply.session.session_settings import SessionSettings
+from mtsd.apply.tables.known_tables import KnownTables
 from mtsd.binlog.groups.merged_databases import MergedDatabases
 from mtsd.config import Settings
 from mtsd.filter.rules import Rules
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.fault_points import Reached, nothing
+from mtsd.model.group import Group
 from mtsd.model.gtid import GtidSet
 from mtsd.model.outcome.reason import Refused
 from mtsd.model.progress import Progress
@@ -148,9 +150,10 @@ async def start(
             keeps_order=keeps_order(settings.replica),
             applied=earlier.applied,
         )
+        known = KnownTables(session.traits.server, by_binlog=not as_sql)
         for index in range(worker_count(settings)):
             worker = await open_worker(
-                index, settings, tables, locks, coordinator, recovered, reached, current,
+                index, settings, tables, locks, coordinator, recovered, reached, current, known,
                 preserves=preserved is not None, as_sql=as_sql,
             )  # fmt: skip
             workers.append(worker)
@@ -188,7 +191,7 @@ async def start(
         if fold_case:
             groups = names_folded = FoldedNames(groups)
             merged.append(names_folded.merged)
-        coordinator.after_definition = partial(_forget_tables, workers, merged)
+        coordinator.after_definition = partial(_forget_tables, known, merged)
     except BaseException as error:
         await record_stopped(session.connection, tables, error)
         for worker in workers:
@@ -239,10 +242,11 @@ async def start(
     )  # fmt: skip
 
 
-def _forget_tables(workers: Sequence[Worker], merged: Sequence[MergedDatabases]) -> None:
-    databases = frozenset[str]().union(*(each.names for each in merged))
-    for worker in workers:
-        worker.applier.forget_tables(databases)
+def _forget_tables(
+    known: KnownTables, merged: Sequence[MergedDatabases], definition: Group
+) -> None:
+    """Find out anew about what a definition may have changed."""
+    known.forget(definition, frozenset[str]().union(*(each.names for each in merged)))
 
 
 @understood("target")

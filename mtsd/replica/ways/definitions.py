@@ -80,7 +80,7 @@ async def _apply_table(applier: Applier, table: CreatedTable, group: Group, row:
         await table.create(definition)
         if table.is_apart:
             maps = frozenset(table_maps(group.rows))
-            await table.fill(partial=bool(await applier.without_transactions(maps)))
+            await table.fill(partial=bool(await applier.without_transactions(maps, group.steps)))
         if not table.is_there:
             await applier.apply_steps(rows)
         await table.end(group, row)

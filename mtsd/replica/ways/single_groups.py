@@ -156,7 +156,7 @@ class SingleGroups:
         elif way is Way.DEFINITION or way is Way.TABLE:
             repeats = group.number in self._show_themselves
             await apply_definition(applier, group, row, worker, repeats=repeats, reached=reached)
-            self._coordinator.defined()
+            self._coordinator.defined(group)
         elif way is Way.BRANCH:
             definitions = self._coordinator.definitions
             await apply_prepare(

@@ -99,7 +99,7 @@ async def without_transactions(applier: Applier, steps: tuple[Step, ...], defini
     """
     maps = frozenset(table_maps(row_events(steps)))
     if maps and not applier.are_safe(maps):
-        named = await applier.without_transactions(maps)
+        named = await applier.without_transactions(maps, steps)
         if named:
             return ", ".join(named)
     if await applier.may_change_without_transactions(steps, definitions):

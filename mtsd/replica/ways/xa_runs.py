@@ -159,7 +159,7 @@ class XaRuns:
             # Its locks, and how long it waits for others, are those of the source's statements.
             return False
         maps = frozenset(table_maps(group.rows))
-        return applier.are_safe(maps) or not await applier.without_transactions(maps)
+        return applier.are_safe(maps) or not await applier.without_transactions(maps, group.steps)
 
     def _gtid(self, group: Group) -> str:
         if not self._applier.has_gtids:

@@ -229,7 +229,7 @@ class StreamedGroups:
                 await self._applier.settle(row, group.number)
         if self._table is not None:
             group = replace(group, steps=self._table.steps)
-            self._coordinator.defined()
+            self._coordinator.defined(group)
         self._opened = self._pieces = self._branch = self._table = None
         self._is_in_pieces = False
         if group.uses_temporary is not None and skipped is None:

@@ -14,6 +14,7 @@ from mtsd.apply.rows.convergent_sql import ChangeMode
 from mtsd.apply.session.session import TargetSession
 from mtsd.apply.session.session_settings import SessionSettings
 from mtsd.apply.session.xa import needs_branch_sessions
+from mtsd.apply.tables.known_tables import KnownTables
 from mtsd.config import Settings
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.fault_points import Reached
@@ -40,6 +41,7 @@ async def open_worker(
     recovered: Recovered,
     reached: Reached,
     current: CurrentEndpoint,
+    known: KnownTables,
     *,
     preserves: bool,
     as_sql: bool,
@@ -89,6 +91,7 @@ async def open_worker(
             settings,
             branch_sessions,
             reached,
+            known,
             preserves=preserves,
             as_sql=as_sql,
             change=change,
@@ -114,6 +117,7 @@ def _applier(
     settings: Settings,
     branch_sessions: BranchSessions | None,
     reached: Reached,
+    known: KnownTables,
     *,
     preserves: bool,
     as_sql: bool,
@@ -125,6 +129,7 @@ def _applier(
             session,
             tables,
             settings.replica.batch_bytes,
+            known=known,
             preserves=preserves,
             change=change,
             newer=settings.replica.newer_row_column,
@@ -136,6 +141,7 @@ def _applier(
         session,
         tables,
         settings.replica.batch_bytes,
+        known=known,
         preserves=preserves,
         by_clock=_goes_by_clock(settings),
         branch_sessions=branch_sessions,

@@ -316,6 +316,7 @@ async def test_the_pinned_state_is_what_the_server_shows(session: TargetSession)
         "max_error_count": "1024",
         "max_execution_time": "0",
         "sql_notes": "ON",
+        "sql_quote_show_create": "ON",
     }
     await run(session, b"", b"DO 0")
     ((own,),) = await session.connection.query("SELECT @@pseudo_thread_id")

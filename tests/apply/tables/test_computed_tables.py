@@ -1,32 +1,35 @@
-"""What is remembered of tables whose rows the target computes something from."""
+"""Whether the target computes something from a table's rows that may depend on the session."""
 
-from typing import cast
+import pytest
 
-from mtsd.apply.sql import literals
-from mtsd.apply.tables.computed_tables import ComputedTables
-from mtsd.apply.tables.known_tables import KnownTables
-from mtsd.model.server import Flavour, ServerVersion
-from mtsd.wire.connection import Connection
-from tests.binlog.transactions import table_map
+from mtsd.apply.tables.computed_tables import is_computed
+from mtsd.apply.tables.facts import ColumnFacts, TableFacts
+from mtsd.model.server import Flavour
 
-_PARENT = literals.tables([("d", "t")])
-
-
-class _Target:
-    """A foreign key cascades from d.t, and from nothing else."""
-
-    async def query(self, sql: bytes) -> list[tuple[object, ...]]:
-        if b"referential_constraints" in sql and _PARENT in sql:
-            return [("d", "t", "other", "child")]
-        return []
+A = ColumnFacts("a", "int")
+DIFFERENCE = "(`a` - 1)"
+PLAIN = TableFacts(("d", "t"), "innodb", (A,), checks=("(`a` > 1)",))
+CHILD = TableFacts(("other", "child"), "innodb", (A,), checks=(DIFFERENCE,))
 
 
-async def test_memory_where_a_source_renews_the_ids_of_its_tables() -> None:
-    """A MySQL does so whenever it opens a table anew."""
-    tables = ComputedTables(
-        cast("Connection", _Target()), ServerVersion(Flavour.MYSQL, (9, 7, 0)), KnownTables(most=3)
-    )
-    for number in range(1, 20):
-        await tables.learn([table_map(number)])
-        assert table_map(number) in tables.parents
-    assert len(tables.parents) <= 4
+@pytest.mark.parametrize(
+    ("facts", "logged", "flavour", "expected"),
+    [
+        (PLAIN, 1, Flavour.MYSQL, False),
+        (CHILD, 1, Flavour.MARIADB, True),
+        (TableFacts(("d", "t"), "innodb", (A,), reached=(PLAIN, CHILD)), 1, Flavour.MYSQL, True),
+        (TableFacts(("d", "t"), "innodb", (A,), reached=(PLAIN,)), 1, Flavour.MYSQL, False),
+        (TableFacts(("d", "t"), "innodb", (A,), key_parts=(DIFFERENCE,)), 1, Flavour.MYSQL, True),
+        (TableFacts(("d", "t"), "innodb", (A,), partitioning=("(`a`)",)), 1, Flavour.MYSQL, False),
+        (TableFacts(("d", "t"), "x", (A,), partitioning=(DIFFERENCE,)), 1, Flavour.MYSQL, True),
+        (TableFacts(("d", "t"), "x", (A,), partitioning=(DIFFERENCE,)), 1, Flavour.MARIADB, False),
+    ],
+)
+def test_expressions(facts: TableFacts, logged: int, flavour: Flavour, *, expected: bool) -> None:
+    assert is_computed(facts, logged, flavour) is expected
+
+
+def test_a_default_counts_only_where_the_source_has_no_such_column() -> None:
+    columns = (A, ColumnFacts("b", "int", computes_default=True))
+    facts = TableFacts(("d", "t"), "innodb", columns)
+    assert [is_computed(facts, logged, Flavour.MYSQL) for logged in (1, 2)] == [True, False]

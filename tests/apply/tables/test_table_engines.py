@@ -9,6 +9,7 @@ from mtsd.apply.tables.known_tables import KnownTables
 from mtsd.apply.tables.table_engines import TableEngines
 from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.bytes.framing import FileFramer
+from mtsd.binlog.events.table_map import name_of
 from mtsd.model.group import Group
 from mtsd.model.step import QueryEvent, Statement
 from tests.apply.sessions import open_session
@@ -109,8 +110,13 @@ async def test_what_is_forgotten_is_asked_again(server: Server) -> None:
     assert len(maps) == 2
     session = await open_session(server)
     try:
-        engines = TableEngines(session.connection, KnownTables(most=0))
+        known = KnownTables(session.traits.server, most=0)
         for asked in (maps[:1], maps, maps):
-            assert await engines.without_transactions(asked) == ("b.m",)
+            await known.learn(session.connection, asked)
+            found = known.of(asked)
+            assert [name_of(each) for each in found if found[each].without_transactions] == ["b.m"]
+            assert [name_of(each) for each in found if known.are_safe([each])] == [
+                name_of(each) for each in asked[1:]
+            ]
     finally:
         session.connection.close()

@@ -10,9 +10,11 @@ import pytest
 from mtsd.apply.position.fencing import take_lock
 from mtsd.apply.position.lock_names import LockNames
 from mtsd.apply.position.position_tables import PositionTables
+from mtsd.apply.tables.known_tables import KnownTables
 from mtsd.config import Settings
 from mtsd.model.errors import ServerError
 from mtsd.model.fault_points import nothing
+from mtsd.model.server import Flavour, ServerVersion
 from mtsd.replica.core.coordinator import Coordinator
 from mtsd.replica.recovery.recovery import Recovered
 from mtsd.replica.workers.worker_opening import open_worker
@@ -46,10 +48,11 @@ async def open_first(server: Server, errors: list[BaseException]) -> None:
     recovered = cast("Recovered", SimpleNamespace(repair=None, source_uuid="mysql"))
     coordinator = cast("Coordinator", None)
     current = CurrentEndpoint(endpoint(server))
+    known = KnownTables(ServerVersion(Flavour.MYSQL, (9, 7, 0)))
     try:
         await open_worker(
             0, Settings(), PositionTables("mtsd", ""), LOCKS, coordinator, recovered, nothing,
-            current, preserves=False, as_sql=False,
+            current, known, preserves=False, as_sql=False,
         )  # fmt: skip
     except ServerError as error:
         errors.append(error)

@@ -1,0 +1,123 @@
+"""Reads what tables of the target are like: the one reader for all questions about rows.
+
+A table is read by SHOW CREATE TABLE, which a server answers in a tenth of a millisecond; each view
+of the information schema takes up to ten times as long, and rows may be waiting. What the statement
+does not say is where the cascades of other tables' foreign keys lead from here.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from mtsd.apply.session.retry import worth_a_retry
+from mtsd.apply.sql import literals
+from mtsd.apply.tables.facts import Name, TableFacts
+from mtsd.apply.tables.shown_table import shown_table
+from mtsd.model.errors import ServerError
+from mtsd.model.names import folded
+from mtsd.model.server import Flavour
+from mtsd.wire.connection import Connection
+from mtsd.wire.exchange import Row
+from mtsd.wire.understood import understood
+
+Setting = tuple[bytes, bytes]
+"""The statement that sets a state of the session, and the one that leads back; b"": none."""
+NO_SETTING: Final[Setting] = (b"", b"")
+_CASCADES: Final = (
+    b"SELECT DISTINCT unique_constraint_schema,referenced_table_name,constraint_schema,table_name"
+    b" FROM information_schema.referential_constraints"
+    b" WHERE unique_constraint_catalog='def'"
+    b" AND (unique_constraint_schema,referenced_table_name) IN (%b)"
+    b" AND (update_rule NOT IN ('NO ACTION','RESTRICT')"
+    b" OR delete_rule NOT IN ('NO ACTION','RESTRICT'))"
+)
+"""With the catalog, MySQL finds them by an index; otherwise it reads all foreign keys."""
+
+
+@understood("target")
+async def read_facts(
+    connection: Connection, flavour: Flavour, names: Collection[Name], state: Setting = NO_SETTING
+) -> dict[Name, TableFacts]:
+    """Return what these tables are like; those are missing that the target lacks, or hides.
+
+    The session is to have its pinned state, and nothing in flight. `state` is that of the rows that
+    come next: the statement opens the table, and some expressions keep the state that they are
+    opened in for whoever uses the open table next (MySQL: a difference of unsigned numbers, the
+    name of a month). Raises ServerError, ConnectionLostError.
+    """
+    # Where keys cannot depend on the session, a cascade computes nothing that does.
+    cascades = flavour is Flavour.MYSQL
+    found: dict[Name, TableFacts] = {}
+    children: dict[Name, set[Name]] = {}
+    asked: set[Name] = set()
+    left = set(names)
+    while left:
+        asked |= left
+        tables, referring = await _read(connection, sorted(left), state, cascades=cascades)
+        found |= tables
+        for parent, child in referring:
+            children.setdefault(_folded(parent), set()).add(child)
+        left = set().union(*children.values()) - asked
+    return {
+        name: replace(found[name], reached=tuple(_reached(name, found, children)))
+        for name in names
+        if name in found
+    }
+
+
+async def _read(
+    connection: Connection, names: Sequence[Name], state: Setting, *, cascades: bool
+) -> tuple[dict[Name, TableFacts], Iterable[tuple[Name, Name]]]:
+    """Return those of the tables that are there, and which tables their cascades lead to."""
+    shows = [*map(_show, names)]
+    asked = [_CASCADES % literals.tables(names)] if cascades else []
+    before, after = ([each] if each else [] for each in state)
+    try:
+        answers = await connection.query_each([*before, *shows, *after, *asked])
+    except ServerError as error:
+        for statement in after:
+            await connection.run(statement, 1)
+        if worth_a_retry(error):
+            raise
+        # One of the tables is not there, and the server has stopped at that.
+        shown = [await _shown(connection, name) for name in names]
+        referring = await connection.query(asked[0]) if asked else []
+    else:
+        shown = answers[len(before) : len(before) + len(names)]
+        referring = answers[-1] if asked else []
+    tables = {
+        name: facts
+        for name, rows in zip(names, shown, strict=True)
+        if rows and (facts := shown_table(name, str(rows[0][1]))) is not None
+    }
+    return tables, [((str(a), str(b)), (str(c), str(d))) for a, b, c, d in referring]
+
+
+async def _shown(connection: Connection, name: Name) -> list[Row]:
+    try:
+        return await connection.query(_show(name))
+    except ServerError as error:
+        if worth_a_retry(error):
+            raise
+        return []
+
+
+def _show(name: Name) -> bytes:
+    database, table = name
+    return b"SHOW CREATE TABLE %b.%b" % (literals.quoted(database), literals.quoted(table))
+
+
+def _reached(
+    name: Name, found: Mapping[Name, TableFacts], children: Mapping[Name, Collection[Name]]
+) -> list[TableFacts]:
+    reached: set[Name] = set()
+    beyond = set(children.get(_folded(name), ()))
+    while beyond:
+        reached |= beyond
+        beyond = {child for each in beyond for child in children.get(_folded(each), ())} - reached
+    return [found[each] for each in sorted(reached) if each in found]
+
+
+def _folded(name: Name) -> Name:
+    database, table = name
+    return folded(database), folded(table)
