@@ -15,7 +15,7 @@ from mtsd.model.errors import BinlogError, NotSupportedError
 from mtsd.model.group import Group, GroupKind, PositionReached
 from mtsd.model.position import FIRST_EVENT, Position
 from tests.binlog.building import event, query
-from tests.binlog.events.test_gtid_event import FIELDS, tagged
+from tests.binlog.tagged_gtids import FIELDS, tagged
 from tests.binlog.transactions import begin, grouper, gtid, placed, table_map, xid
 
 T = EventType

@@ -21,6 +21,14 @@ NAME = "binlog.000007"
 
 
 @dataclass
+class Small:
+    """A small file of a real server, and its groups."""
+
+    data: bytes
+    wanted: list[GroupPart]
+
+
+@dataclass
 class Contents:
     """The bytes of a file, with zeros up to `base` behind its format description."""
 

@@ -140,3 +140,9 @@ def group_of(events: Sequence[bytes]) -> Group:
     (group,) = grouped(begin(), *events, xid())
     assert isinstance(group, Group)
     return group
+
+
+def single(*events: bytes) -> Group:
+    (group,) = grouped(*events)
+    assert isinstance(group, Group)
+    return group

@@ -16,8 +16,8 @@ from mtsd.catalog.definition import TableDefinition, definition_of, loaded_defin
 from mtsd.model.errors import NotSupportedError
 from mtsd.model.session import SessionContext
 from mtsd.model.statement_text import StatementText
-from mtsd.model.step import QueryEvent
 from tests.binlog.recording import OPTIONS, events_of
+from tests.catalog.queries import query
 from tests.servers.mysqld import Server
 
 pytestmark = pytest.mark.servers
@@ -156,12 +156,6 @@ def test_every_statement_moves_definitions_on(server: Server) -> None:
             assert found == {key: said(one) for key, one in wanted[at].items()}, text
             at += 1
     assert at == len(wanted)
-
-
-def query(statement: str, database: str = "a") -> QueryEvent:
-    return QueryEvent(
-        1, 0, 0, StatementText(statement.encode()), None, database, None, False, None, None, 0
-    )
 
 
 def test_names_in_swe7() -> None:

@@ -11,7 +11,7 @@ from mtsd.config import FIELDS, ConfigurationError, document, environment_variab
 from mtsd.config.kinds import is_file, is_path, is_plain_text, is_secret
 from mtsd.config.loading import Loaded
 from tests.config.generated import Way, ways
-from tests.config.test_config_keys import NUMBERS, WORDS, WRONG_VALUES, kind_of
+from tests.config.wrong_values import NUMBERS, WORDS, WRONG_VALUES, kind_of
 
 FILE, CREDENTIAL, ENVIRONMENT, COMMAND_LINE = LAYERS = (
     "file", "systemd credential", "environment variable", "command line",

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.filter.beside_a_replica import Change, Rules, Three, contents
-from tests.filter.test_beside_a_replica import DATA, DEFINITIONS, RULES, SEVERAL
+from tests.filter.changes_and_rules import DATA, DEFINITIONS, RULES, SEVERAL
 from tests.servers.mariadb import provide_mariadb
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]

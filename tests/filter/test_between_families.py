@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.filter.beside_a_replica import Rules, Three
-from tests.filter.test_beside_a_replica import DATA, DEFINITIONS, RULES, SEVERAL
+from tests.filter.changes_and_rules import DATA, DEFINITIONS, RULES, SEVERAL
 from tests.load.equality import unequal
 from tests.servers.mariadb import provide_mariadb
 from tests.servers.provision import provide

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.apply.tables.test_column_fit import MANY
+from tests.apply.tables.type_names import MANY
 from tests.operations.checked import told
 from tests.replica.daemon_process import Value
 from tests.servers.mariadb import provide_mariadb

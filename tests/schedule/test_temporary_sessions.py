@@ -13,9 +13,9 @@ from mtsd.schedule.limits import Limits
 from mtsd.schedule.policies.database_policy import DatabasePolicy
 from mtsd.schedule.scheduler import Scheduler
 from mtsd.schedule.temporary_sessions import LostTables, TemporarySessions
+from tests.schedule.worlds.exploring import crash_anywhere_once
 from tests.schedule.worlds.simulated_run import RunSettings
 from tests.schedule.worlds.streams import START_MARK, Shape, Stream
-from tests.schedule.worlds.test_every_interleaving import crash_anywhere_once
 
 ONE: SourceThread = (1, 7)
 SAME_ID: SourceThread = (2, 7)

@@ -26,8 +26,7 @@ from mtsd.model.temporary_tables import (
     TemporaryTables,
 )
 from mtsd.schedule.done.group_assigned_queue import GroupAssignedQueue
-from tests.binlog.building import event, query
-from tests.binlog.events.test_format_description import description
+from tests.binlog.building import description, event, query
 from tests.binlog.transactions import begin, gtid, placed, rows, table_map, xid
 
 Tables = dict[SourceThread, frozenset[TableName]]

@@ -10,7 +10,7 @@ import pytest
 from mtsd.apply.rows.convergent_sql import ConvergentSql
 from mtsd.apply.session.session import TargetSession
 from mtsd.model.errors import NotSupportedError
-from tests.apply.rows.test_row_sql import MODE, both, statements_of
+from tests.apply.rows.statements_of_rows import MODE, both, statements_of
 from tests.apply.sessions import open_session
 from tests.binlog.row_values import logged
 from tests.servers.mysqld import Server

@@ -14,17 +14,7 @@ from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.events.rows import NO_FOREIGN_KEY_CHECKS, STMT_END
 from mtsd.binlog.groups.rewrite import statements_of
 from mtsd.schedule.batches.row_branches import NotSplitError
-from tests.apply.tables.test_changed_keys import (
-    CHILD,
-    KEYED,
-    PARENT,
-    REFERS,
-    UNKEYED,
-    T,
-    U,
-    known,
-    row,
-)
+from tests.apply.tables.known_keys import CHILD, KEYED, PARENT, REFERS, UNKEYED, T, U, known, row
 from tests.binlog.transactions import rows, table_map
 
 NAMES = {1: T, 2: U, 3: PARENT, 4: CHILD}

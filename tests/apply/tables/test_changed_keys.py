@@ -1,6 +1,5 @@
 """Which keys groups get: of rows, tables and databases, before and after definitions."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -8,11 +7,9 @@ import pytest
 from mtsd.apply.tables.changed_keys import ChangedKeys
 from mtsd.apply.tables.column_fit import ColumnShape
 from mtsd.apply.tables.key_definitions import (
-    ForeignKey,
     FoundColumn,
     FoundKeys,
     FoundPart,
-    KeyDefinitions,
     TableName,
 )
 from mtsd.apply.tables.table_columns import TableColumn
@@ -20,34 +17,23 @@ from mtsd.binlog.values.column_type import ColumnType
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.step import LoadFile, Rows, Step
 from mtsd.model.temporary_tables import TemporaryUse
+from tests.apply.tables.known_keys import (
+    CHILD,
+    INT,
+    KEYED,
+    PARENT,
+    REFERS,
+    UNKEYED,
+    T,
+    U,
+    column,
+    known,
+    row,
+)
 from tests.binlog.building import query
 from tests.binlog.transactions import grouped, rows, table_map
 from tests.schedule.worlds.simulated_run import may_conflict
 from tests.schedule.worlds.streams import group
-
-INT = ColumnShape(ColumnType.LONG, 4)
-
-
-def column(name: str, shape: ColumnShape | None = INT) -> FoundColumn:
-    return FoundColumn(TableColumn(name, "int", shape, "", ""), nullable=False, generated=False)
-
-
-KEYED = FoundKeys("innodb", (column("id"),), ((FoundPart("id"),),))
-UNKEYED = replace(KEYED, unique=())
-T, U, PARENT, CHILD = ("d", "t"), ("d", "u"), ("p", "parent"), ("c", "child")
-REFERS = ForeignKey(CHILD, ("id",), PARENT, ("id",))
-
-
-def known(
-    *foreign_keys: ForeignKey, databases: Iterable[str] = "dcpe", **others: FoundKeys
-) -> KeyDefinitions:
-    tables: dict[TableName, FoundKeys] = dict.fromkeys((T, U, PARENT, CHILD), KEYED)
-    tables |= {("e", name): found for name, found in others.items()}
-    return KeyDefinitions(frozenset(databases), tables, foreign_keys)
-
-
-def row(number: int) -> bytes:
-    return b"\0" + number.to_bytes(4, "little")
 
 
 def changing(

@@ -22,7 +22,7 @@ from mtsd.model.session import SessionContext
 from mtsd.model.statement_text import StatementText
 from mtsd.wire.framing import PacketFramer
 from tests.binlog.building import event
-from tests.binlog.events.test_payload import field, payload
+from tests.binlog.payloads import field, payload
 from tests.binlog.transactions import begin, grouped, grouper, gtid, rows, table_map, xid
 
 if sys.version_info >= (3, 14):

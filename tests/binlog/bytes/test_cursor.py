@@ -4,23 +4,7 @@ from hypothesis import strategies as st
 
 from mtsd.binlog.bytes.cursor import Cursor
 from mtsd.model.errors import BinlogError
-
-
-def net_int(number: int) -> bytes:
-    if number < 251:
-        return bytes((number,))
-    for first, size in ((252, 2), (253, 3), (254, 8)):
-        if number < 1 << 8 * size:
-            return bytes((first,)) + number.to_bytes(size, "little")
-    raise AssertionError(number)
-
-
-def varlen(number: int) -> bytes:
-    for size in range(1, 9):
-        if number < 1 << 7 * size:
-            shifted = number << size | (1 << size - 1) - 1
-            return shifted.to_bytes(size, "little")
-    return b"\xff" + number.to_bytes(8, "little")
+from tests.binlog.building import net_int, varlen
 
 
 def cursor(data: bytes) -> Cursor:

@@ -3,29 +3,8 @@ import pytest
 from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.events.format_description import parse_format_description
 from mtsd.model.errors import BinlogError
-from tests.binlog.building import event
+from tests.binlog.building import LENGTHS, description
 from tests.binlog.recording import Recording
-
-# What MySQL 8.0 announces, type by type.
-LENGTHS = bytes.fromhex(
-    "000d0008000000000400040000006200041a08000000080808020000000a0a0a2a2a001234000a280000"
-)
-
-
-def description(
-    *,
-    version: int = 4,
-    server: bytes = b"8.0.41",
-    header: int = 19,
-    lengths: bytes = LENGTHS,
-    algorithm: int = 1,
-    created: int = 0,
-) -> bytes:
-    body = version.to_bytes(2, "little") + server.ljust(50, b"\0")
-    body += created.to_bytes(4, "little") + bytes((header,))
-    return event(
-        EventType.FORMAT_DESCRIPTION_EVENT, body + lengths + bytes((algorithm,)) + b"\1\2\3\4"
-    )
 
 
 def test_a_real_one(recording: Recording) -> None:

@@ -8,12 +8,10 @@ from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.events.gtid_event import GtidEvent, parse_gtid
 from mtsd.model.errors import BinlogError
 from mtsd.model.gtid import Gtid, GtidSet
-from tests.binlog.building import event
-from tests.binlog.bytes.test_cursor import varlen
+from tests.binlog.building import event, varlen
 from tests.binlog.recording import TAGGED, Recording
+from tests.binlog.tagged_gtids import FIELDS, SID, UUID, signed, tagged
 
-UUID = "01234567-89ab-cdef-0123-456789abcdef"
-SID = bytes.fromhex(UUID.replace("-", ""))
 HEAD = struct.pack("<B16sqBqq", 1, SID, 7, 2, 3, 4)
 
 
@@ -139,29 +137,6 @@ def test_the_forms_of_8_0_before_8_0_14(recording: Recording) -> None:
     original = (5 | 1 << 55).to_bytes(7, "little") + (4).to_bytes(7, "little")
     assert parse_gtid(plain(original + b"\x64")).transaction_length == 100
     assert parse_gtid(plain(original)).original_commit_time == 4
-
-
-def tagged(fields: list[tuple[int, bytes]], *, needed: int = 0, version: int = 1) -> bytes:
-    body = varlen(needed) + b"".join(varlen(number) + value for number, value in fields)
-    size = len(body) + 2
-    return event(EventType.GTID_TAGGED_LOG_EVENT, varlen(version) + varlen(size) + body)
-
-
-def signed(number: int) -> bytes:
-    return varlen(number << 1 if number >= 0 else (~number << 1) | 1)
-
-
-FIELDS = [
-    (0, varlen(1)),
-    (1, b"".join(map(varlen, SID))),
-    (2, signed(1 << 62)),
-    (3, varlen(3) + b"tag"),
-    (4, signed(5)),
-    (5, signed(6)),
-    (6, varlen(1795258616317314)),
-    (8, varlen(1000)),
-    (9, varlen(90704)),
-]
 
 
 def test_a_tagged_one_with_and_without_the_optional_fields() -> None:

@@ -19,9 +19,8 @@ from mtsd.model.session import SessionContext
 from mtsd.model.statement_text import StatementText
 from mtsd.model.step import Duplicates, FromFile, LoadFile, Statement
 from tests.binlog.building import event, query
-from tests.binlog.groups.test_grouper import single
 from tests.binlog.recording import Recording
-from tests.binlog.transactions import begin, grouped, xid
+from tests.binlog.transactions import begin, grouped, single, xid
 
 
 def test_real_ones(recording: Recording) -> None:

@@ -7,36 +7,13 @@ from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.events.payload import NONE, ZSTD, parse_payload_header, payload_events
 from mtsd.model.errors import BinlogError
 from tests.binlog.building import event
-from tests.binlog.bytes.test_cursor import net_int
+from tests.binlog.payloads import INNER, PLAIN, payload
 from tests.binlog.recording import Recording
 
 if sys.version_info >= (3, 14):
     from compression.zstd import compress
 else:
     from backports.zstd import compress
-
-INNER = [event(EventType.QUERY_EVENT, b"x" * size) for size in (0, 10, 5000, 300_000, 0, 1)]
-PLAIN = b"".join(INNER)
-
-
-def field(number: int, value: int) -> bytes:
-    encoded = net_int(value)
-    return bytes((number, len(encoded))) + encoded
-
-
-def payload(
-    body: bytes,
-    *,
-    kind: int = ZSTD,
-    uncompressed: int | None = len(PLAIN),
-    size: int | None = None,
-    more: bytes = b"",
-) -> bytes:
-    fields = field(2, kind)
-    if uncompressed is not None:
-        fields += field(3, uncompressed)
-    fields += field(1, len(body) if size is None else size) + more + b"\0"
-    return event(EventType.TRANSACTION_PAYLOAD_EVENT, fields + body)
 
 
 def test_a_real_one(recording: Recording) -> None:

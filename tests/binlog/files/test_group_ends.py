@@ -10,12 +10,11 @@ from mtsd.binlog.files.range_reader import RangeReader
 from mtsd.binlog.files.ranges import ByteRange, Tail
 from mtsd.model.errors import BinlogError
 from mtsd.model.position import FIRST_EVENT
-from tests.binlog.files import test_ranges
-from tests.binlog.files.test_ranges import Small
 from tests.binlog.range_cases import (
     NAME,
     Contents,
     LargeContents,
+    Small,
     events,
     moved,
     parts,
@@ -23,8 +22,6 @@ from tests.binlog.range_cases import (
     told,
     without_gtids,
 )
-
-small = test_ranges.small
 
 
 def read_between(data: bytes, first: int, end: int, cut: int | None = None) -> list[object]:

@@ -1,6 +1,5 @@
 """What no server writes, or not on a day like this: built by hand."""
 
-import sys
 import tracemalloc
 from zlib import crc32
 
@@ -44,6 +43,7 @@ from mtsd.model.step import (
 from mtsd.model.temporary_tables import NONE_OPEN, NOT_KNOWN, TemporaryTables, TemporaryUse
 from mtsd.model.xa_xid import XaXid
 from tests.binlog.building import event, query
+from tests.binlog.payloads import compressed
 from tests.binlog.recording import Recording
 from tests.binlog.transactions import (
     begin,
@@ -54,15 +54,11 @@ from tests.binlog.transactions import (
     in_stream,
     placed,
     rows,
+    single,
     table_map,
     types_of,
     xid,
 )
-
-if sys.version_info >= (3, 14):
-    from compression.zstd import compress
-else:
-    from backports.zstd import compress
 
 INSERT = (table_map(1), rows(1))
 MAY_USE_ONE = (
@@ -72,21 +68,6 @@ MAY_USE_ONE = (
 ROTATE = event(EventType.ROTATE_EVENT, (4).to_bytes(8, "little") + b"f.000002")
 STOP = event(EventType.STOP_EVENT, b"")
 INCIDENT = event(EventType.INCIDENT_EVENT, b"\1\0\0")
-
-
-def single(*events: bytes) -> Group:
-    (group,) = grouped(*events)
-    assert isinstance(group, Group)
-    return group
-
-
-def compressed(*events: bytes) -> bytes:
-    plain = b"".join(events)
-    packed = compress(plain)
-    fields = b""
-    for number, value in ((2, 0), (3, len(plain)), (1, len(packed))):
-        fields += bytes((number, 9, 0xFE)) + value.to_bytes(8, "little")
-    return event(EventType.TRANSACTION_PAYLOAD_EVENT, fields + b"\0" + packed)
 
 
 def test_a_group_without_a_gtid() -> None:

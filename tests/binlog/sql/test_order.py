@@ -11,9 +11,8 @@ from mtsd.binlog.groups.grouper import Grouper
 from mtsd.model.errors import BinlogError
 from mtsd.model.group import Group, GroupDropped, PositionReached, StreamItem
 from mtsd.model.position import Position
-from tests.binlog.building import event, query
-from tests.binlog.bytes.test_cursor import net_int
-from tests.binlog.groups.test_grouper import compressed
+from tests.binlog.building import event, net_int, query
+from tests.binlog.payloads import compressed
 from tests.binlog.recording import Recording
 from tests.binlog.transactions import (
     begin,

@@ -2,7 +2,6 @@
 
 import random
 import struct
-from collections.abc import Iterator
 from contextlib import suppress
 from decimal import Decimal, localcontext
 from itertools import product
@@ -12,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mtsd.binlog.bytes.event_type import EventType
-from mtsd.binlog.bytes.packed_decimal import groups, packed_size, unpack_decimal
-from mtsd.binlog.events.table_map import TableMap
+from mtsd.binlog.bytes.packed_decimal import packed_size, unpack_decimal
 from mtsd.binlog.values.column_format import column_formats
 from mtsd.binlog.values.column_type import ColumnType
 from mtsd.binlog.values.column_values import converter
@@ -21,7 +19,6 @@ from mtsd.binlog.values.json_binary import json_text
 from mtsd.binlog.values.json_diff import JsonDiff, JsonOperation, changed_json, parse_json_diffs
 from mtsd.binlog.values.json_number import double_text
 from mtsd.binlog.values.row_image import RowDecoder
-from mtsd.binlog.values.table_metadata import OptionalMetadata
 from mtsd.binlog.values.temporal import (
     datetime2_text,
     datetime_text,
@@ -32,20 +29,17 @@ from mtsd.binlog.values.temporal import (
     year_value,
 )
 from mtsd.model.errors import BinlogError, NotSupportedError
-from tests.binlog.building import event
-
-
-def pack_decimal(number: Decimal, digits: int, scale: int) -> bytes:
-    """Return a DECIMAL as a server packs it."""
-    text = f"{abs(int(number.scaleb(scale))):0{digits}d}"
-    at = 0
-    raw = b""
-    for size, count in groups(digits, scale):
-        raw += int(text[at : at + count]).to_bytes(size, "big")
-        at += count
-    raw = bytes((raw[0] ^ 0x80,)) + raw[1:]
-    return bytes(byte ^ 0xFF for byte in raw) if number < 0 else raw
-
+from tests.binlog.values.row_images import (
+    DOCUMENT,
+    SIGNED,
+    TOLD,
+    TYPES,
+    damaged,
+    images,
+    pack_decimal,
+    plain_table,
+    rows_event,
+)
 
 SHAPES = [(digits, scale) for digits in range(1, 66) for scale in range(min(digits, 38) + 1)]
 
@@ -101,23 +95,6 @@ def test_a_double_keeps_its_value(number: float) -> None:
     text = double_text(number)
     assert struct.pack("<d", float(text)) == struct.pack("<d", number)
     assert "." in text or "e" in text
-
-
-SIGNED = OptionalMetadata(unsigned=dict.fromkeys(range(70), False))
-
-
-def plain_table(types: bytes, metadata: bytes = b"") -> TableMap:
-    return TableMap(1, 0, "d", "t", types, metadata, bytes((len(types) + 7) // 8), b"")
-
-
-def rows_event(
-    kind: EventType, width: int, present: int, images: bytes, after: int | None = None
-) -> bytes:
-    size = (width + 7) // 8
-    bitmaps = present.to_bytes(size, "little")
-    if after is not None:
-        bitmaps += after.to_bytes(size, "little")
-    return event(kind, bytes((1, 0, 0, 0, 0, 0, 0, 0, 2, 0, width)) + bitmaps + images)
 
 
 def test_every_bitmap_of_four_columns() -> None:
@@ -200,11 +177,6 @@ def test_rows_of_no_column() -> None:
         list(decoder.changes(rows_event(EventType.WRITE_ROWS_EVENT, 1, 0, b"\0\1\2")))
 
 
-DOCUMENT = bytes.fromhex(
-    "00 0100 1f00 0b00 0100 0c 0c00 6b 11 61206c6f6e6720656e6f756768206f6e65 00"
-)
-
-
 def test_json_that_is_cut_off_or_shares_its_bytes() -> None:
     assert json_text(DOCUMENT) == '{"k": "a long enough one"}'
     for size in range(1, len(DOCUMENT) - 1):
@@ -216,22 +188,6 @@ def test_json_that_is_cut_off_or_shares_its_bytes() -> None:
     )
     with pytest.raises(BinlogError, match="JSON: the values take more than"):
         json_text(b"\x02" + levels + b"\0\0\4\0" + bytes(40000))
-
-
-def damaged(rng: random.Random, raw: bytes) -> bytes:
-    changed = bytearray(raw)
-    for _ in range(rng.choice((1, 1, 2, 5))):
-        at = rng.randrange(len(changed))
-        match rng.randrange(3):
-            case 0:
-                changed[at] = rng.randrange(256)
-            case 1:
-                changed[at] ^= 1 << rng.randrange(8)
-            case _:
-                del changed[at : at + rng.randrange(1, 4)]
-        if not changed:
-            return b"\0"
-    return bytes(changed)
 
 
 def test_damaged_documents_and_diffs() -> None:
@@ -262,31 +218,6 @@ def test_a_diff_that_does_not_fit() -> None:
 
 def test_a_time_of_json_before_zero() -> None:
     assert packed_time_text(-(1 << 36)) == "-01:00:00.000000"
-
-
-TYPES = {
-    ColumnType.TINY: b"",
-    ColumnType.LONGLONG: b"",
-    ColumnType.NEWDECIMAL: bytes((30, 10)),
-    ColumnType.VARCHAR: b"\x40\x01",
-    ColumnType.BLOB: b"\x02",
-    ColumnType.JSON: b"\x04",
-    ColumnType.DATETIME2: b"\x03",
-    ColumnType.TIME2: b"\x05",
-    ColumnType.TIMESTAMP2: b"\x06",
-    ColumnType.DATE: b"",
-    ColumnType.BIT: b"\x03\x01",
-}
-TOLD = OptionalMetadata({0: False, 1: True}, {3: 255, 4: 63})
-
-
-def images(rng: random.Random) -> Iterator[bytes]:
-    while True:
-        raw = b"\0\0" + b"\x05" + rng.randbytes(8)
-        raw += pack_decimal(Decimal(rng.randrange(-(10**20), 10**20)).scaleb(-10), 30, 10)
-        raw += b"\x03\0abc" + b"\x04\0\xff\xfe\xfd\xfc" + len(DOCUMENT).to_bytes(4, "little")
-        raw += DOCUMENT + bytes.fromhex("99b2bd7d65 0bb8") + bytes.fromhex("80a3c5 000000")
-        yield raw + rng.randbytes(4) + b"\0\0\1" + b"\x21\xd0\x0f" + b"\7\xff"
 
 
 def test_images_cut_off_or_damaged() -> None:

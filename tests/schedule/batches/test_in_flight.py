@@ -11,11 +11,11 @@ from mtsd.model.group import Group, GroupKind
 from mtsd.schedule.batches.in_flight import MOST_PACKETS, Batch, InFlight
 from mtsd.schedule.done.worker_row import blank_row
 from mtsd.schedule.limits import Limits
+from tests.schedule.worlds.exploring import explore, name_of, restart
 from tests.schedule.worlds.pipelined_run import PipelinedRun
 from tests.schedule.worlds.simulated_run import Mode, RunSettings
 from tests.schedule.worlds.simulated_target import SimulatedTarget
 from tests.schedule.worlds.streams import FORMAT, START_MARK, Marker, Shape, Stream, group
-from tests.schedule.worlds.test_every_interleaving import explore, name_of, restart
 
 A = Shape(("a",))
 B = Shape(("b",))

@@ -14,8 +14,8 @@ from mtsd.model.step import Duplicates as OnDuplicates
 from mtsd.model.step import FromFile, QueryEvent, Rows, Statement, StatementKind
 from mtsd.model.temporary_tables import TemporaryUse
 from mtsd.schedule.batches.statement_runs import MOST_STATEMENTS, StatementRuns
-from tests.schedule.batches.test_worker_queue import MANY, numbers, queue_of
-from tests.schedule.policies.test_every_policy import go_through
+from tests.schedule.batches.queues import MANY, numbers, queue_of
+from tests.schedule.worlds.exploring import go_through
 from tests.schedule.worlds.simulated_run import Mode, RunSettings
 from tests.schedule.worlds.streams import Shape, group
 from tests.schedule.worlds.whole_worlds import some

@@ -6,25 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtsd.model.group import Group, GroupKind
+from mtsd.model.group import GroupKind
 from mtsd.schedule.batches.combining import may_share_commit
-from mtsd.schedule.batches.worker_queue import WorkerQueue
+from tests.schedule.batches.queues import MANY, numbers, queue_of
 from tests.schedule.worlds.streams import group
-
-MANY = 1000
-
-
-def queue_of(
-    *groups: Group, unmet: dict[int, int] | None = None, marks: dict[int, int] | None = None
-) -> WorkerQueue:
-    queue = WorkerQueue()
-    for each in groups:
-        queue.put(each, (unmet or {}).get(each.number, 0), (marks or {}).get(each.number, 0))
-    return queue
-
-
-def numbers(batch: tuple[Group, ...]) -> list[int]:
-    return [each.number for each in batch]
 
 
 def test_consecutive_row_groups_share_a_transaction() -> None:

@@ -11,11 +11,11 @@ from mtsd.model.distribution import HEAVIEST, Distribution, NotPossibleError
 from mtsd.model.group import GroupKind
 from mtsd.model.group_keys import GroupKeys
 from mtsd.schedule.wait_cause import WaitCause
-from tests.schedule.test_waits import Run
+from tests.schedule.timed_run import Run
+from tests.schedule.worlds.exploring import explore, name_of
 from tests.schedule.worlds.simulated_run import Freeze, Mode, RunSettings, SimulatedRun
 from tests.schedule.worlds.simulated_target import SimulatedTarget
 from tests.schedule.worlds.streams import Shape, Stream, group
-from tests.schedule.worlds.test_every_interleaving import explore, name_of
 
 A, B, C = (Shape((name,), tables=(f"{name}.t",)) for name in "abc")
 AB = Shape(("a", "b"), tables=("a.t", "b.t"))

@@ -10,10 +10,10 @@ from mtsd.model.group import GroupKind
 from mtsd.schedule.batches.alone import AloneRule
 from mtsd.schedule.limits import Limits
 from mtsd.schedule.policies.choice import POLICIES
+from tests.schedule.worlds.exploring import explore, name_of
 from tests.schedule.worlds.simulated_run import ROOMY, Mode, RunSettings, SimulatedRun
 from tests.schedule.worlds.simulated_target import SimulatedTarget
 from tests.schedule.worlds.streams import Shape, Stream
-from tests.schedule.worlds.test_every_interleaving import explore, name_of
 
 A: Final = Shape(("a",))
 DELETE: Final = Shape(("a",), deletes=True)

@@ -4,7 +4,7 @@
 on, that something can go on, and that a worker that can begin has been woken.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
@@ -12,17 +12,12 @@ import pytest
 
 from mtsd.model.group import GroupKind
 from mtsd.model.group_keys import GroupKeys
+from tests.schedule.worlds.exploring import crash_anywhere_again, crash_anywhere_once, go_through
 from tests.schedule.worlds.simulated_run import Mode, RunSettings
-from tests.schedule.worlds.simulated_target import SimulatedTarget
-from tests.schedule.worlds.streams import Marker, Shape, Stream
-from tests.schedule.worlds.test_every_interleaving import (
-    crash_anywhere_again,
-    crash_anywhere_once,
-    explore,
-)
+from tests.schedule.worlds.streams import Marker, Shape
+from tests.schedule.worlds.timed_streams import NEW_FILE, clocks, name_of_times, timed
 from tests.schedule.worlds.whole_worlds import some
 
-NEW_FILE = Marker(new_file=True)
 EMPTY = Shape((), kind=GroupKind.EMPTY)
 ALONE = Shape(("a",), alone=True)
 BY_CLOCK = RunSettings(mode=Mode.LOGICAL_CLOCK, workers=3)
@@ -32,24 +27,6 @@ BY_DATABASE = RunSettings(mode=Mode.DATABASE, workers=3)
 SEQUENTIAL = RunSettings(mode=Mode.SEQUENTIAL)
 
 
-def go_through(items: Sequence[Shape | Marker], settings: RunSettings) -> None:
-    explore(Stream.of(items), SimulatedTarget(), settings, checkpoints=False)
-
-
-def timed(last_committed: int, sequence_number: int, kind: GroupKind = GroupKind.ROWS) -> Shape:
-    return Shape(("a",), kind=kind, clock=(last_committed, sequence_number))
-
-
-def clocks(length: int) -> Iterator[tuple[Shape, ...]]:
-    """Yield every time that a source may give to some groups in a file, and no time to some."""
-    yield from product(
-        *(
-            [timed(0, 0), *[timed(parent, number) for parent in range(number)]]
-            for number in range(1, length + 1)
-        )
-    )
-
-
 def of_both(files: tuple[tuple[Shape, ...], tuple[Shape, ...]]) -> Iterator[tuple[int, int, Shape]]:
     """Yield the groups of two files, each with its place."""
     for file, shapes in enumerate(files):
@@ -57,14 +34,8 @@ def of_both(files: tuple[tuple[Shape, ...], tuple[Shape, ...]]) -> Iterator[tupl
             yield file, at, shape
 
 
-def name_of(items: Sequence[Shape | Marker]) -> str:
-    return " ".join(
-        "rotate" if isinstance(item, Marker) else "{}-{}".format(*item.clock) for item in items
-    )
-
-
 @BY_EITHER
-@pytest.mark.parametrize("first", list(clocks(2)), ids=name_of)
+@pytest.mark.parametrize("first", list(clocks(2)), ids=name_of_times)
 def test_every_clock(first: tuple[Shape, ...], settings: RunSettings) -> None:
     for others in some(shapes[2:] for shapes in clocks(4) if shapes[:2] == first):
         go_through([*first, *others], settings)
@@ -165,7 +136,7 @@ CRASHES = [
 
 
 @BY_EITHER
-@pytest.mark.parametrize("items", CRASHES, ids=name_of)
+@pytest.mark.parametrize("items", CRASHES, ids=name_of_times)
 def test_crashes(items: tuple[Shape | Marker, ...], settings: RunSettings) -> None:
     crash_anywhere_once(items, settings)
 
@@ -197,7 +168,7 @@ def test_crashes_and_another_policy_after_each(others: RunSettings) -> None:
 @BY_EITHER
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("first", list(clocks(2)), ids=name_of)
+@pytest.mark.parametrize("first", list(clocks(2)), ids=name_of_times)
 def test_every_clock_of_five_groups(first: tuple[Shape, ...], settings: RunSettings) -> None:
     for shapes in clocks(5):
         if shapes[:2] == first:
@@ -207,7 +178,7 @@ def test_every_clock_of_five_groups(first: tuple[Shape, ...], settings: RunSetti
 @BY_EITHER
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("first", list(clocks(2)), ids=name_of)
+@pytest.mark.parametrize("first", list(clocks(2)), ids=name_of_times)
 def test_crashes_under_every_clock(first: tuple[Shape, ...], settings: RunSettings) -> None:
     for shapes in clocks(4):
         if shapes[:2] == first:

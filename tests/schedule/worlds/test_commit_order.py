@@ -13,13 +13,12 @@ import pytest
 from mtsd.model.group import GroupKind
 from mtsd.model.group_keys import GroupKeys
 from mtsd.schedule.limits import Limits
-from tests.schedule.policies.test_every_policy import NEW_FILE, clocks, timed
-from tests.schedule.policies.test_every_policy import name_of as name_of_times
+from tests.schedule.worlds.exploring import ROTATE, explore, name_of, restart
 from tests.schedule.worlds.pipelined_run import PipelinedRun
 from tests.schedule.worlds.simulated_run import Mode, RunSettings, SimulatedRun
 from tests.schedule.worlds.simulated_target import SimulatedTarget
 from tests.schedule.worlds.streams import Marker, Shape, Stream
-from tests.schedule.worlds.test_every_interleaving import ROTATE, explore, name_of, restart
+from tests.schedule.worlds.timed_streams import NEW_FILE, clocks, name_of_times, timed
 from tests.schedule.worlds.whole_worlds import some
 
 A, B, C, AB = (

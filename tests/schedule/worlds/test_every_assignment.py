@@ -13,10 +13,10 @@ import pytest
 from mtsd.model.group import GroupKind
 from mtsd.schedule.batches.alone import AloneRule
 from mtsd.schedule.policies.assignment import Assignment
+from tests.schedule.worlds.exploring import crash_anywhere_once, explore
 from tests.schedule.worlds.simulated_run import Mode, RunSettings
 from tests.schedule.worlds.simulated_target import SimulatedTarget
 from tests.schedule.worlds.streams import Shape, Stream
-from tests.schedule.worlds.test_every_interleaving import crash_anywhere_once, explore
 from tests.schedule.worlds.whole_worlds import some
 
 WORKERS = 3

@@ -6,16 +6,21 @@ those is run too, searched again as a graph or to its end, so recovery is met in
 it can find.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 import pytest
 
 from mtsd.model.group import GroupKind
 from mtsd.schedule.limits import Limits
-from tests.schedule.worlds.simulated_run import Mode, RunSettings, SimulatedRun, Step
-from tests.schedule.worlds.simulated_target import SimulatedTarget
-from tests.schedule.worlds.streams import Marker, Shape, Stream
+from tests.schedule.worlds.exploring import (
+    ROTATE,
+    crash_anywhere_again,
+    crash_anywhere_once,
+    name_of,
+)
+from tests.schedule.worlds.simulated_run import Mode, RunSettings
+from tests.schedule.worlds.streams import Marker, Shape
 from tests.schedule.worlds.whole_worlds import some
 
 A = Shape(("a",))
@@ -26,90 +31,10 @@ BC = Shape(("b", "c"))
 ALONE = Shape((), alone=True)
 DDL = Shape(("a",), kind=GroupKind.DDL)
 EMPTY = Shape((), kind=GroupKind.EMPTY)
-ROTATE = Marker(new_file=True, previous_gtids=True)
 STOP = Marker()
 
 TWO = RunSettings(workers=2)
 LONG = pytest.mark.long
-AFTERWARDS = (
-    RunSettings(workers=2),
-    RunSettings(workers=3, drop_others=True),
-    RunSettings(mode=Mode.SEQUENTIAL),
-)
-
-
-def explore(
-    stream: Stream,
-    target: SimulatedTarget,
-    settings: RunSettings,
-    *,
-    stops: bool = False,
-    checkpoints: bool = True,
-    run: type[SimulatedRun] = SimulatedRun,
-) -> dict[tuple[object, ...], SimulatedTarget]:
-    """Go through every state of a run; return the states of the target that a crash can leave.
-
-    With `stops`, try a graceful stop in each state too. Without `checkpoints` there are none
-    before the end, so far fewer states.
-    """
-    first = run(stream, target, settings)
-    left = {target.key(): target}
-    seen = {first.key()}
-    open_states = [first]
-    while open_states:
-        state = open_states.pop()
-        if stops:
-            stopped = state.fork()
-            stopped.stop()
-            stopped.finish()
-        choices = state.choices()
-        if not checkpoints:
-            choices = [choice for choice in choices if choice[0] is not Step.COMPUTE]
-        if not choices:
-            state.fork().finish()
-        for number, choice in enumerate(choices):
-            follower = state if number + 1 == len(choices) else state.fork()
-            follower.perform(choice)
-            key = follower.key()
-            if key in seen:
-                continue
-            seen.add(key)
-            open_states.append(follower)
-            if follower.target.key() not in left:
-                left[follower.target.key()] = follower.target.fork()
-    return left
-
-
-def restart(stream: Stream, target: SimulatedTarget, settings: RunSettings) -> None:
-    """Recover and run to the end of the stream."""
-    target = target.fork()
-    SimulatedRun(stream, target, settings).finish()
-    assert set(target.applied) == {g.number for g in stream.groups if g.kind is not GroupKind.EMPTY}
-
-
-def crash_anywhere_once(shapes: Iterable[Shape | Marker], settings: RunSettings) -> None:
-    """Restart from each state that one run can leave."""
-    stream = Stream.of(shapes)
-    for target in explore(stream, SimulatedTarget(), settings, stops=True).values():
-        for afterwards in AFTERWARDS:
-            restart(stream, target, afterwards)
-
-
-def crash_anywhere_again(
-    shapes: Iterable[Shape | Marker], several_settings: Sequence[RunSettings]
-) -> None:
-    """Go through every state of every run from each state that any number of crashes can leave."""
-    stream = Stream.of(shapes)
-    fresh = SimulatedTarget()
-    left = {fresh.key(): fresh}
-    open_targets = [fresh]
-    while open_targets:
-        target = open_targets.pop()
-        for settings in several_settings:
-            for key, found in explore(stream, target.fork(), settings).items():
-                if key not in left:
-                    left[key] = found
-                    open_targets.append(found)
 
 
 def distinct_streams(kinds: Sequence[Shape], length: int) -> Iterator[tuple[Shape, ...]]:
@@ -119,19 +44,6 @@ def distinct_streams(kinds: Sequence[Shape], length: int) -> Iterator[tuple[Shap
         mirrored = tuple(swap.get(shape, shape) for shape in shapes)
         if kinds.index(shapes[0]) <= kinds.index(mirrored[0]):
             yield shapes
-
-
-def name_of(shapes: Iterable[Shape | Marker]) -> str:
-    return " ".join(
-        ("rotate" if shape.new_file else "stop")
-        if isinstance(shape, Marker)
-        else shape.kind.value
-        if shape.kind is not GroupKind.ROWS
-        else "alone"
-        if shape.alone
-        else "".join(shape.databases)
-        for shape in shapes
-    )
 
 
 @pytest.mark.parametrize("shapes", some(distinct_streams((A, B, AB, ALONE), 3)), ids=name_of)

@@ -38,7 +38,7 @@ from tests.binlog.row_values import (
     row,
     row_events_of,
 )
-from tests.binlog.values.test_row_values import (
+from tests.binlog.values.row_images import (
     SIGNED,
     TOLD,
     TYPES,

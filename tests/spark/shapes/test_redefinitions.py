@@ -3,7 +3,7 @@
 import pytest
 
 from mtsd.spark.shapes.redefinitions import redefines
-from tests.catalog.test_catalog import query
+from tests.catalog.queries import query
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from mtsd.model.statement_text import StatementText
 from mtsd.model.step import StatementKind
 from mtsd.spark.shapes.moved_rows import MovedRows, moved_rows
 from mtsd.spark.shapes.unseen_changes import fills_a_table
-from tests.catalog.test_catalog import query
+from tests.catalog.queries import query
 
 
 @pytest.mark.parametrize(
