@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.fix_daemon import NEEDS_PERSON
 from tests.replica.daemon_process import Value, toml
 
 ROOT = Path(__file__).parents[1]
 PATIENCE_S = 60
-NEEDS_PERSON = 3
 SETTINGS: dict[str, Value] = {"source.port": 1, "target.port": 2, "log.format": "json"}
 
 

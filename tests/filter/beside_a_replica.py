@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pymysql
 
+from tests.fix_daemon import NEEDS_PERSON
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.servers.mariadb import MariadbInstallation
 from tests.servers.mysqld import GTIDS, Options, Server
@@ -32,7 +33,6 @@ OPTIONS: Options = {
     "event_scheduler": "OFF",
     "replica_parallel_workers": 1,
 }
-NEEDS_PERSON = 3
 _SYSTEM = "'mysql', 'sys', 'information_schema', 'performance_schema', 'mtsd'"
 
 

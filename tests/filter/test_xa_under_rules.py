@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.filter.beside_a_replica import NEEDS_PERSON, Rules, Three
+from tests.filter.beside_a_replica import Rules, Three
+from tests.fix_daemon import NEEDS_PERSON
 from tests.replica.ways.test_xa_mariadb import assert_equal, prepare, prepared, running
 from tests.servers.mariadb import provide_mariadb
 from tests.servers.provision import provide

@@ -5,16 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.operations.test_skip import (
-    REASON,
-    begun,
-    catch_up,
-    command,
-    conflict,
-    group_of,
-    json_status,
-    passed,
-)
+from tests.fix_daemon import catch_up, command, json_status
+from tests.operations.skipping import REASON, begun, conflict, group_of, passed
 from tests.servers.mysqld import GTIDS
 from tests.servers.pair import Pair
 

@@ -1,35 +1,33 @@
 """`mtsd skip`: past the one group that stopped the replica, and past nothing else."""
 
-import io
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from mtsd.cli.main import main
 from mtsd.model.fault_points import FaultPoint
 from mtsd.model.gtid import GtidSet
+from tests.fix_daemon import (
+    NEEDS_PERSON,
+    SIGKILLED,
+    catch_up,
+    command,
+    json_status,
+    stopped_at,
+    stops,
+)
+from tests.fix_servers import wait_for
 from tests.operations.checked import told
-from tests.replica.daemon_process import DaemonProcess, Value
+from tests.operations.skipping import BEGINNING, REASON, begun, conflict, group_of, passed
+from tests.replica.daemon_process import Value
 from tests.servers.locks import lock_of
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Server
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
-
-NEEDS_PERSON = 3
-SIGKILLED = -9
-REASON = ("--reason", "the row is ours")
-BEGINNING = (
-    "CREATE DATABASE a; CREATE DATABASE b;"
-    "CREATE TABLE a.t (id INT PRIMARY KEY, v INT); CREATE TABLE b.t (id INT PRIMARY KEY);"
-)
 
 
 @pytest.fixture(scope="module")
@@ -47,101 +45,6 @@ def without_gtids() -> Iterator[Pair]:
 @pytest.fixture
 def pair(with_gtids: Pair) -> Pair:
     return with_gtids
-
-
-def begun(pair: Pair, folder: Path, settings: dict[str, Value] | None = None) -> DaemonProcess:
-    """Return the daemon of a channel that has begun, and is stopped."""
-    for name in ("a", "b", "mtsd"):
-        pair.target.sql(f"DROP DATABASE IF EXISTS {name}")
-        if name != "mtsd":
-            pair.source.sql(f"DROP DATABASE IF EXISTS {name}")
-    pair.source.sql("RESET BINARY LOGS AND GTIDS")
-    if pair.target.sql("SELECT @@log_bin, @@gtid_mode") != [(0, "OFF")]:
-        pair.target.sql("RESET BINARY LOGS AND GTIDS")
-    pair.source.sql(BEGINNING)
-    daemon = DaemonProcess(
-        pair.source, pair.target, folder, {"target.gtid": "off"} | (settings or {})
-    )
-    catch_up(daemon)
-    return daemon
-
-
-def catch_up(daemon: DaemonProcess) -> None:
-    daemon.start()
-    daemon.wait_until_caught_up()
-    assert daemon.stop() == 0
-
-
-def stops(daemon: DaemonProcess) -> str:
-    """Start the daemon, which is to stop by itself, and return its error."""
-    daemon.start()
-    assert daemon.wait() == NEEDS_PERSON, daemon.last_words()
-    return str(daemon.records()[-1]["error"])
-
-
-def wait_for(server: Server, query: str, value: int) -> None:
-    deadline = time.monotonic() + 120
-    while server.sql(query) != [(value,)]:
-        assert time.monotonic() < deadline, query
-        time.sleep(0.02)
-
-
-def command(daemon: DaemonProcess, *arguments: str, status: int | None = 0) -> str:
-    """Run a command of mtsd in this process, and return what it prints; None: any status."""
-    said = io.StringIO()
-    with redirect_stdout(said), redirect_stderr(said):
-        try:
-            code = main([*arguments, "--config", str(daemon.config)])
-        except SystemExit as exit_:
-            code = int(str(exit_.code))
-    assert status in {code, None}, said.getvalue()
-    return said.getvalue()
-
-
-def json_status(daemon: DaemonProcess) -> dict[str, Any]:
-    said = command(daemon, "status", "--json", status=None)
-    status: dict[str, Any] = json.loads(said[said.index("{") : said.rindex("}") + 1])
-    return status
-
-
-def stopped_at(daemon: DaemonProcess) -> dict[str, Any]:
-    found = json_status(daemon)["stopped_at"]
-    assert isinstance(found, dict), found
-    return found
-
-
-def conflict(pair: Pair, daemon: DaemonProcess) -> dict[str, Any]:
-    """Stop the daemon at a group of rows of `a` while one of `b` behind it is in."""
-    pair.target.sql("INSERT INTO a.t VALUES (2, 0)")
-    pair.source.sql(
-        "INSERT INTO a.t VALUES (1, 1); INSERT INTO a.t VALUES (2, 1), (3, 1);"
-        "INSERT INTO b.t VALUES (1); INSERT INTO b.t VALUES (2); INSERT INTO a.t VALUES (4, 1)"
-    )
-    with pair.target.client() as holder, holder.cursor() as cursor:
-        cursor.execute("BEGIN")
-        cursor.execute("SELECT * FROM a.t WHERE id = 2 FOR UPDATE")
-        daemon.start()
-        wait_for(pair.target, "SELECT COUNT(*) FROM b.t", 2)
-        holder.rollback()
-        assert daemon.wait() == NEEDS_PERSON, daemon.last_words()
-    return stopped_at(daemon)
-
-
-def passed(pair: Pair) -> None:
-    """Check what `conflict` comes to when its group is skipped: all others are there once."""
-    assert pair.target.sql("SELECT id, v FROM a.t ORDER BY id") == [(1, 1), (2, 0), (4, 1)]
-    assert pair.target.sql("SELECT id FROM b.t ORDER BY id") == [(1,), (2,)]
-    assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_stopped_group") == [(0,)]
-
-
-def group_of(status: dict[str, Any], by: str) -> tuple[str, str]:
-    end = status["end"]
-    known = {
-        "group": str(status["number"]),
-        "position": f"{end['file']}:{end['pos']}",
-        "gtid": str(end["gtid"]).upper(),
-    }
-    return f"--{by}", known[by]
 
 
 LONG = pytest.mark.long

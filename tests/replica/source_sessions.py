@@ -5,7 +5,8 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
-from tests.operations.test_skip import command, wait_for
+from tests.fix_daemon import command
+from tests.fix_servers import wait_for
 from tests.replica.daemon_process import DaemonProcess
 from tests.servers.mysqld import Server
 from tests.servers.pair import Pair

@@ -9,7 +9,7 @@ from mtsd.source.binlog_files import BinlogFileReader, list_files
 from mtsd.source.place import starts_inside_group
 from mtsd.source.source_state import BinlogFile
 from mtsd.wire.endpoint import Endpoint
-from tests.apply.statements.test_statements_everywhere import pair_of
+from tests.fix_families import pair_of
 
 pytestmark = pytest.mark.servers
 GTIDS = frozenset({33, 34, 42, 162})

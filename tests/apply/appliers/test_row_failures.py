@@ -12,9 +12,9 @@ import pymysql
 import pytest
 
 from mtsd.cli.main import main
+from tests.fix_families import families
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.run.test_families import families
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Options, Server
 from tests.servers.pair import Pair
 

@@ -9,18 +9,19 @@ from threading import Event, Thread
 import pytest
 
 from mtsd.model.fault_points import FaultPoint
+from tests.fix_daemon import NEEDS_PERSON, SIGKILLED
+from tests.fix_kills import SMALL, assert_each_once
+from tests.fix_loads import live_load
 from tests.load.compare import differences
 from tests.load.equality import unequal
 from tests.load.journal import audit
 from tests.load.mixed import Mix, MixedLoad
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.recovery.test_kills import SETTINGS, SIGKILLED, assert_each_once, live_load
 from tests.servers.mysqld import GTIDS
 from tests.servers.pair import Pair
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
 
-NEEDS_PERSON = 3
 SQL: dict[str, Value] = {"target.apply_mode": "sql"}
 OFTEN = (FaultPoint.BEFORE_BUNDLE, FaultPoint.BUNDLE_SENT, FaultPoint.BEFORE_COMMIT)
 """Points that each transaction passes."""
@@ -52,7 +53,7 @@ def test_a_backlog_is_equal(pair: Pair, workers: int, metadata: str, tmp_path: P
 @pytest.mark.parametrize("kills", [3, pytest.param(60, marks=LONG)])
 def test_killed_at_any_time(pair: Pair, kills: int, tmp_path: Path) -> None:
     chance = random.Random(kills)
-    daemon = DaemonProcess(pair.source, pair.target, tmp_path, {**SETTINGS, **SQL})
+    daemon = DaemonProcess(pair.source, pair.target, tmp_path, {**SMALL, **SQL})
     with live_load(pair, seed=kills, rate=120, mix=MIX) as load:
         for point in OFTEN:
             daemon.start(fault=f"{point}:{chance.randint(1, 20)}")
@@ -177,7 +178,7 @@ def test_large_groups_are_streamed(pair: Pair, tmp_path: Path) -> None:
         " (100000, REPEAT('large', 500000))",
         "a",
     )
-    settings = {**SQL, **SETTINGS}
+    settings = {**SQL, **SMALL}
     with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
         daemon.wait_until_caught_up()
         assert daemon.stop() == 0

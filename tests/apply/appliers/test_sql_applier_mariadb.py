@@ -7,16 +7,16 @@ import pytest
 
 from tests.apply.appliers.test_sql_applier import (
     DIFFERENCES,
-    NEEDS_PERSON,
     SQL,
     assert_idempotent,
     assert_stopped_by,
     begun,
     contents,
 )
+from tests.fix_daemon import NEEDS_PERSON
+from tests.fix_families import families
 from tests.load.equality import unequal
 from tests.replica.daemon_process import DaemonProcess
-from tests.replica.run.test_families import families
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers

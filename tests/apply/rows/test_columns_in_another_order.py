@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.fix_daemon import NEEDS_PERSON
+from tests.fix_families import families
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.run.test_families import families
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
 
-NEEDS_PERSON = 3
 MODES = (
     "", "ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT",
 )  # fmt: skip

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.apply.rows.test_states_of_rows import run
+from tests.fix_families import families
+from tests.fix_servers import run
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.run.test_families import families
 from tests.servers.mysqld import GTIDS
 from tests.servers.pair import Pair
 

@@ -8,8 +8,8 @@ from typing import Final
 import pytest
 
 from tests.apply.appliers.test_sql_applier import SQL
+from tests.fix_families import families, installed
 from tests.replica.daemon_process import DaemonProcess
-from tests.replica.run.test_families import families, installed
 from tests.servers.mysqld import Server
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.fix_families import families
 from tests.load.equality import unequal
 from tests.operations.checked import told
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.run.test_families import families
 from tests.servers.mysqld import Server
 from tests.servers.pair import Pair
 

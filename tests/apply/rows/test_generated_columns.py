@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.replica.run.test_families import families, foretold, replicated, stopped
+from tests.fix_daemon import foretold, replicated, stopped
+from tests.fix_families import families
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
 

@@ -2,16 +2,16 @@
 
 import random
 from collections.abc import Iterator
-from contextlib import closing
 from itertools import chain
 from pathlib import Path
 
 import pytest
 
+from tests.fix_daemon import replicated, stopped
+from tests.fix_servers import run
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.run.test_families import replicated, stopped
-from tests.servers.mysqld import GTIDS, Server
+from tests.servers.mysqld import GTIDS
 from tests.servers.pair import Pair
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
@@ -76,14 +76,6 @@ UNKNOWN_ZONE = (
 def pair() -> Iterator[Pair]:
     with Pair(GTIDS, GTIDS) as pair:
         yield pair
-
-
-def run(server: Server, *statements: str) -> None:
-    """Run statements in one session, which commits each."""
-    with closing(server.client()) as client, client.cursor() as cursor:
-        client.autocommit(True)
-        for statement in statements:
-            cursor.execute(statement)
 
 
 def tables(way: str) -> str:

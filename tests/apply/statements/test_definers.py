@@ -6,7 +6,8 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from tests.replica.run.test_families import families, replicated, stopped
+from tests.fix_daemon import replicated, stopped
+from tests.fix_families import families
 from tests.servers.mysqld import Options, Server
 
 pytestmark = pytest.mark.servers

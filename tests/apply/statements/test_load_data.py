@@ -8,8 +8,8 @@ import pymysql
 import pytest
 
 from tests.apply.statements.test_statement_satellites import replicated
+from tests.fix_daemon import stops
 from tests.load.compare import differences
-from tests.operations.test_skip import stops
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Options, Server
 from tests.servers.pair import Pair

@@ -6,8 +6,8 @@ import pymysql
 import pytest
 
 from tests.apply.statements.test_load_data import SOURCE, TABLE, file, run
+from tests.fix_families import families
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.run.test_families import families
 from tests.servers.mysqld import Server
 
 pytestmark = pytest.mark.servers

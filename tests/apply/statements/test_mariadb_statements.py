@@ -6,10 +6,10 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from tests.apply.statements.test_statements_everywhere import pair_of
+from tests.fix_daemon import replicated
+from tests.fix_families import families, pair_of
 from tests.load.equality import unequal
 from tests.replica.daemon_process import DaemonProcess
-from tests.replica.run.test_families import families, replicated
 from tests.servers.locks import wait_for_lock_wait
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]

@@ -11,10 +11,10 @@ from pymysql.cursors import Cursor
 
 from mtsd.model.fault_points import FaultPoint
 from mtsd.model.gtid import GtidSet
-from tests.apply.statements.test_statements_everywhere import pair_of
+from tests.fix_daemon import NEEDS_PERSON, SIGKILLED, catch_up, command
+from tests.fix_families import pair_of
 from tests.load.compare import differences
 from tests.load.equality import unequal
-from tests.operations.test_skip import catch_up, command
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Server
 from tests.servers.pair import Pair
@@ -22,8 +22,6 @@ from tests.servers.provision import Options
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
 LONG = pytest.mark.long
-NEEDS_PERSON = 3
-SIGKILLED = -9
 STATEMENT: Options = {"binlog_format": "STATEMENT", "log_bin_trust_function_creators": 1}
 ONE: dict[str, Value] = {"replica.parallel_workers": 1, "replica.checkpoint_period": 0.05}
 STATES = {

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.fix_daemon import NEEDS_PERSON
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.servers.mysqld import Server
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
 
-NEEDS_PERSON = 3
 STATEMENTS = {"binlog_format": "STATEMENT", "binlog_checksum": "NONE"}
 HIDDEN = b"/*DROP TABLE secret.t */"
 

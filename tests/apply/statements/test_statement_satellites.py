@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.fix_daemon import NEEDS_PERSON, catch_up
 from tests.load.compare import differences
-from tests.operations.test_skip import catch_up
 from tests.replica.daemon_process import DaemonProcess
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Options, Server
 from tests.servers.pair import Pair
@@ -18,7 +18,6 @@ STATEMENTS: Options = {
     "binlog_format": "STATEMENT", "log_bin_trust_function_creators": 1,
     "explicit_defaults_for_timestamp": "ON",
 }  # fmt: skip
-NEEDS_PERSON = 3
 STOPS_S = 60.0
 LARGEST = (1 << 64) - 1
 VALUES = {

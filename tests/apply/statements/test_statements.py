@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.fix_daemon import NEEDS_PERSON, replicated
+from tests.fix_families import families
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess
-from tests.replica.run.test_families import families, replicated
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Server
 from tests.servers.pair import Pair
 from tests.servers.provision import Options
 
 pytestmark = pytest.mark.servers
 
-NEEDS_PERSON = 3
 STOPS_S = 60.0
 
 

@@ -14,29 +14,14 @@ import pytest
 from pymysql.cursors import Cursor
 
 from tests.apply.statements.test_load_data import file
+from tests.fix_families import pair_of
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.run.test_families import installed
-from tests.servers.mysqld import NO_GTIDS, Options, Server
-from tests.servers.pair import Pair
+from tests.servers.mysqld import Server
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
 LONG = pytest.mark.long
-OPTIONS: Options = {"local_infile": 1, "log_bin_trust_function_creators": 1, "event_scheduler": 0}
 UPDATE = "UPDATE t SET u = u + 1"
 INSERT = "INSERT INTO m (v) VALUES ('m')"
-
-
-def options(series: str) -> Options:
-    return {**OPTIONS, **(NO_GTIDS if series == "9.7" else {})}
-
-
-def pair_of(source: str, target: str, binlog_format: str = "STATEMENT") -> Pair:
-    return Pair(
-        {**options(source), "server_id": 1, "binlog_format": binlog_format},
-        {**options(target), "server_id": 2},
-        installation=installed(source),
-        target_installation=installed(target),
-    )
 
 
 def client(server: Server, stack: ExitStack, binlog_format: str) -> Cursor:

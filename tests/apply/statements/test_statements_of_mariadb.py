@@ -9,15 +9,14 @@ import pymysql
 import pytest
 
 from mtsd.model.fault_points import FaultPoint
-from tests.apply.statements.test_statements_everywhere import pair_of
+from tests.fix_daemon import NEEDS_PERSON, SIGKILLED
+from tests.fix_families import pair_of
 from tests.load.equality import unequal
 from tests.replica.daemon_process import DaemonProcess
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
 
-SIGKILLED = -9
-NEEDS_PERSON = 3
 STOPS_S = 20
 DATABASE = "CREATE DATABASE a CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
 

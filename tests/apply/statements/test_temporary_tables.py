@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.fix_daemon import NEEDS_PERSON, catch_up, command, stops
+from tests.fix_servers import wait_for
 from tests.load.compare import differences
-from tests.operations.test_skip import catch_up, command, stops, wait_for
 from tests.replica.daemon_process import DaemonProcess
 from tests.replica.source_sessions import (
     BEGINNING,
@@ -24,8 +25,6 @@ from tests.servers.mysqld import GTIDS, NO_GTIDS, Server
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
-
-NEEDS_PERSON = 3
 
 
 @pytest.fixture(scope="module")

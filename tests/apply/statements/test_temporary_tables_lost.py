@@ -8,10 +8,10 @@ import pymysql
 import pytest
 
 from mtsd.model.fault_points import FaultPoint
+from tests.fix_daemon import NEEDS_PERSON, SIGKILLED, catch_up, stops
+from tests.fix_families import families
 from tests.load.equality import unequal
-from tests.operations.test_skip import catch_up, stops
 from tests.replica.daemon_process import DaemonError, DaemonProcess
-from tests.replica.run.test_families import families
 from tests.replica.source_sessions import (
     LOOK_ALIKES,
     begin_anew,
@@ -25,8 +25,6 @@ from tests.servers.pair import Pair
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
 
-NEEDS_PERSON = 3
-SIGKILLED = -9
 LONG = pytest.mark.long
 PAIRS = [
     pytest.param(("9.7", "9.7"), id="9.7"),

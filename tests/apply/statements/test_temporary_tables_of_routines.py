@@ -6,8 +6,9 @@ from pathlib import Path
 import pymysql
 import pytest
 
+from tests.fix_daemon import replicated, stopped
+from tests.fix_families import families
 from tests.load.equality import unequal
-from tests.replica.run.test_families import families, replicated, stopped
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.fix_daemon import catch_up, stops
 from tests.load.compare import differences
-from tests.operations.test_skip import catch_up, stops
 from tests.replica.daemon_process import DaemonProcess
 from tests.replica.source_sessions import session
 from tests.servers.mysqld import NO_GTIDS, Server

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.replica.run.test_families import replicated, stopped
+from tests.fix_daemon import replicated, stopped
 from tests.servers.mariadb import provide_mariadb
 from tests.servers.pair import Pair
 

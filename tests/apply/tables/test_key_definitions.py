@@ -9,7 +9,7 @@ from mtsd.apply.tables.key_definitions import ForeignKey, KeyDefinitions, read_k
 from mtsd.apply.tables.table_keys import letters_only, why_whole
 from mtsd.model.server import Flavour
 from tests.apply.sessions import open_session
-from tests.replica.run.test_families import installed
+from tests.fix_families import installed
 from tests.servers.mysqld import NO_GTIDS, Options, Server
 
 pytestmark = pytest.mark.servers

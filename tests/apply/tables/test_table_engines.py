@@ -14,7 +14,7 @@ from mtsd.model.group import Group
 from mtsd.model.step import QueryEvent, Statement
 from tests.apply.sessions import open_session
 from tests.binlog.transactions import grouper
-from tests.replica.run.test_families import installed
+from tests.fix_families import installed
 from tests.servers.mysqld import NO_GTIDS, Options, Server
 
 pytestmark = pytest.mark.servers

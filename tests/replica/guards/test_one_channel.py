@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.fix_daemon import command
 from tests.operations.checked import told
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.recovery.test_evidence import command
 from tests.servers.mysqld import GTIDS
 from tests.servers.pair import Pair
 

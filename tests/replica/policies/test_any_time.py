@@ -15,13 +15,13 @@ import pytest
 
 from mtsd.replica.workers.commit_order import must_give_way
 from mtsd.schedule.policies.choice import POLICIES
+from tests.fix_families import mariadbs
+from tests.fix_kills import kill_at_random
 from tests.load.compare import differences
 from tests.load.journal import audit
 from tests.load.mariadb import MariadbLoad, unequal
 from tests.load.mixed import Mix, MixedLoad
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.recovery.test_kills import kill_at_random
-from tests.replica.run.test_mariadb import mariadbs
 from tests.servers.mysqld import GTIDS, Server
 from tests.servers.pair import Pair
 from tests.servers.provision import Options

@@ -9,10 +9,10 @@ import pytest
 from mtsd.cli.main import main
 from mtsd.control.status import DistributionStatus, Status
 from mtsd.model.outcome.exit_status import ExitStatus
+from tests.fix_loads import live_load
 from tests.load.compare import differences
 from tests.load.journal import audit
 from tests.replica.daemon_process import DaemonProcess
-from tests.replica.recovery.test_kills import live_load
 from tests.servers.mysqld import GTIDS
 from tests.servers.pair import Pair
 

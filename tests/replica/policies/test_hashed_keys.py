@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.fix_daemon import replicated
+from tests.fix_families import families
 from tests.load.mariadb import unequal_rows
 from tests.replica.daemon_process import Value
-from tests.replica.run.test_families import families, replicated
 from tests.servers.pair import Pair
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.fix_families import installed
 from tests.load.equality import unequal
 from tests.load.matrix.load import MatrixLoad, options
 from tests.load.matrix.place import CONDITIONS, TRIGGERS_ON_TARGET, Between, Condition
 from tests.replica.daemon_process import DaemonProcess
-from tests.replica.run.test_families import installed
 from tests.servers.pair import Pair
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]

@@ -12,14 +12,15 @@ import pymysql
 import pytest
 
 from mtsd.schedule.policies.choice import POLICIES
+from tests.fix_families import mariadbs
+from tests.fix_kills import kill_at_random, kill_either
+from tests.fix_loads import live_load
 from tests.load.compare import differences
 from tests.load.journal import audit
 from tests.load.mariadb import unequal
 from tests.load.mixed import Mix, MixedLoad
 from tests.load.xa import XaLoad
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.recovery.test_kills import kill_at_random, kill_either, live_load
-from tests.replica.run.test_mariadb import mariadbs
 from tests.replica.ways.test_xa import assert_equal
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Server
 from tests.servers.pair import Pair

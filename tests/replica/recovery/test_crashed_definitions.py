@@ -15,10 +15,10 @@ from threading import Event, Thread
 import pytest
 
 from mtsd.model.fault_points import FaultPoint
-from tests.apply.statements.test_statements_everywhere import pair_of
+from tests.fix_daemon import NEEDS_PERSON, command
+from tests.fix_families import pair_of
 from tests.load.equality import unequal
 from tests.replica.daemon_process import DaemonProcess
-from tests.replica.recovery.test_evidence import command
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Options, Server
 from tests.servers.pair import Pair
 
@@ -95,7 +95,6 @@ def test_each_is_applied_once(target: str, kills: int, tmp_path: Path) -> None:
         assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(0,)]
 
 
-NEEDS_PERSON = 3
 INDEXES = (
     "SELECT COUNT(*) FROM information_schema.statistics WHERE table_schema = 'd'"
     " AND table_name = '{}' AND column_name = 'v'"

@@ -2,16 +2,13 @@
 
 import random
 import re
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 
 import pytest
 
 from mtsd.model.fault_points import FaultPoint
+from tests.fix_daemon import SIGKILLED, catch_up, command, servers_and_daemon
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Options
@@ -19,7 +16,6 @@ from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
 
-SIGKILLED = -9
 TARGETS: dict[str, Options] = {
     "GTIDs": GTIDS,
     "GTIDs, no binlog": {**GTIDS, "skip_log_bin": None},
@@ -49,18 +45,6 @@ STATEMENTS = (
 CASES = list(product(POINTS, range(len(STATEMENTS))))
 
 
-@contextmanager
-def begun(
-    options: Options, folder: Path, *, source: Options | None = None
-) -> Iterator[tuple[Pair, DaemonProcess]]:
-    with Pair(source, options) as pair:
-        daemon = DaemonProcess(pair.source, pair.target, folder)
-        try:
-            yield pair, daemon
-        finally:
-            daemon.close()
-
-
 def make_anew(pair: Pair, daemon: DaemonProcess) -> None:
     """Begin with a table and some rows on both sides, and everything applied."""
     pair.source.sql(
@@ -69,12 +53,6 @@ def make_anew(pair: Pair, daemon: DaemonProcess) -> None:
         "INSERT INTO a.t VALUES (1, 'x'), (2, 'y')"
     )
     catch_up(daemon)
-
-
-def catch_up(daemon: DaemonProcess) -> None:
-    daemon.start()
-    daemon.wait_until_caught_up()
-    assert daemon.stop() == 0, daemon.last_words()
 
 
 def kill_at(pair: Pair, daemon: DaemonProcess, point: FaultPoint, number: int) -> None:
@@ -90,7 +68,7 @@ def kill_at(pair: Pair, daemon: DaemonProcess, point: FaultPoint, number: int) -
 @pytest.mark.timeout(900)
 def test_applied_once(kind: str, cases: int, tmp_path: Path) -> None:
     chance = random.Random(f"{kind} {cases}")
-    with begun(TARGETS[kind], tmp_path) as (pair, daemon):
+    with servers_and_daemon(TARGETS[kind], tmp_path) as (pair, daemon):
         for point, number in chance.sample(CASES, cases):
             make_anew(pair, daemon)
             kill_at(pair, daemon, point, number)
@@ -106,7 +84,7 @@ def test_applied_once(kind: str, cases: int, tmp_path: Path) -> None:
 def test_a_person_is_asked_where_there_is_no_evidence(cases: int, tmp_path: Path) -> None:
     chance = random.Random(cases)
     asked = 0
-    with begun(NEITHER, tmp_path) as (pair, daemon):
+    with servers_and_daemon(NEITHER, tmp_path) as (pair, daemon):
         # One that can only be asked about is always among them.
         known = [(FaultPoint.AFTER_STATEMENT, 1), (FaultPoint.AFTER_IN_DOUBT, 3)]
         for point, number in known + chance.sample(CASES, cases - len(known)):
@@ -144,19 +122,6 @@ def answer(pair: Pair, daemon: DaemonProcess) -> None:
     assert "said to be" in command(daemon, "resolve")
 
 
-def command(daemon: DaemonProcess, name: str, *arguments: str, status: int = 0) -> str:
-    """Run a command of mtsd and return what it prints."""
-    done = subprocess.run(
-        [sys.executable, "-m", "mtsd", name, *arguments, "--config", daemon.config],
-        cwd=Path(__file__).parents[3],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == status, done.stderr
-    return done.stdout + done.stderr
-
-
 @pytest.mark.parametrize(
     ("point", "target_too"),
     [
@@ -167,7 +132,7 @@ def command(daemon: DaemonProcess, name: str, *arguments: str, status: int = 0) 
 )
 def test_a_table_without_transactions(point: FaultPoint, target_too: bool, tmp_path: Path) -> None:
     """A person is asked where the target, too, was killed: it logs what it has begun at its end."""
-    with begun(GTIDS, tmp_path) as (pair, daemon):
+    with servers_and_daemon(GTIDS, tmp_path) as (pair, daemon):
         make_anew(pair, daemon)
         pair.source.sql(
             "CREATE TABLE a.plain (id INT PRIMARY KEY) ENGINE=MyISAM;"
@@ -198,7 +163,7 @@ def test_a_table_without_transactions(point: FaultPoint, target_too: bool, tmp_p
 
 
 def test_resolve_is_refused_where_it_cannot_be_meant(tmp_path: Path) -> None:
-    with begun({}, tmp_path) as (pair, daemon):
+    with servers_and_daemon({}, tmp_path) as (pair, daemon):
         make_anew(pair, daemon)
         assert "no group is in doubt" in command(daemon, "resolve")
         said = command(daemon, "resolve", "--group", "3", "--applied", status=3)
@@ -210,7 +175,7 @@ def test_resolve_is_refused_where_it_cannot_be_meant(tmp_path: Path) -> None:
 @pytest.mark.parametrize("then", ["", "FLUSH BINARY LOGS"])
 def test_another_binlog_under_the_same_name_tells_nothing(then: str, tmp_path: Path) -> None:
     """The target was restored, or is a server that has replicated the former one."""
-    with begun(NO_GTIDS, tmp_path) as (pair, daemon):
+    with servers_and_daemon(NO_GTIDS, tmp_path) as (pair, daemon):
         make_anew(pair, daemon)
         pair.target.sql("FLUSH BINARY LOGS")
         kill_at(pair, daemon, FaultPoint.AFTER_STATEMENT, 1)

@@ -16,6 +16,7 @@ from mtsd.apply.position.lock_names import CHANNEL, LockNames, make_locks, read_
 from mtsd.model.errors import ConnectionLostError, ServerError
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
+from tests.fix_servers import wait_until_stuck
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.servers.locks import wait_for_lock_wait
@@ -174,17 +175,6 @@ def test_position_tables_that_somebody_has_locked_are_waited_for(tmp_path: Path)
             assert "position tables" in str(daemon.wait_for_record("waiting for")["statement"])
         daemon.wait_until_caught_up()
         assert daemon.stop() == 0
-
-
-def wait_until_stuck(target: Server, statement: str) -> None:
-    """Return once a session runs such a statement for longer than it would take by itself."""
-    deadline = time.monotonic() + 120
-    while True:
-        assert time.monotonic() < deadline
-        for _, _, _, _, command, seconds, _, text, *_ in target.sql("SHOW FULL PROCESSLIST"):
-            if command == "Query" and int(seconds) >= 1 and statement in text:
-                return
-        time.sleep(0.1)
 
 
 async def test_a_silent_holder_of_the_channel_is_waited_for(server: Server) -> None:

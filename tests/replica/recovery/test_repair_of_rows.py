@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from mtsd.control.status import Status
+from tests.fix_families import mariadbs
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.run.test_mariadb import mariadbs
 from tests.servers.mysqld import GTIDS, Server
 from tests.servers.pair import Pair
 

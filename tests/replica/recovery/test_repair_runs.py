@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.operations.test_skip import NEEDS_PERSON, REASON, command, stopped_at, wait_for
+from tests.fix_daemon import NEEDS_PERSON, command, stopped_at
+from tests.fix_servers import wait_for
+from tests.operations.skipping import REASON
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.replica.policies.test_eventual import EVENTUAL, contents, killed_with_a_hole
 from tests.servers.mysqld import GTIDS

@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.apply.statements.test_statements_everywhere import pair_of
+from tests.fix_families import pair_of
+from tests.fix_kills import SMALL, kill_either
 from tests.load.equality import unequal
 from tests.load.journal import audit
 from tests.load.mariadb import MariadbLoad
 from tests.replica.daemon_process import DaemonProcess
-from tests.replica.recovery.test_kills import kill_either
-from tests.replica.run.test_mariadb import SMALL
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
 LONG = (pytest.mark.long, pytest.mark.timeout(3600))

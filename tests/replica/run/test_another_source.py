@@ -10,9 +10,9 @@ import pytest
 from mtsd.config import Settings, load
 from mtsd.model.errors import MtsdError
 from mtsd.replica.run.start import start
+from tests.fix_daemon import command
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.recovery.test_evidence import command
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Options, Server
 from tests.servers.pair import Pair
 

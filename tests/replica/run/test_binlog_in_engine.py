@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from mtsd.binlog.bytes.event_type import EventType
+from tests.fix_daemon import SIGKILLED, command
+from tests.fix_families import mariadbs
+from tests.fix_kills import SMALL
 from tests.load.mariadb import MariadbLoad, unequal
 from tests.operations.checked import told
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.recovery.test_evidence import command
-from tests.replica.recovery.test_kills import SIGKILLED
-from tests.replica.run.test_mariadb import SMALL, mariadbs
 from tests.servers.provision import Options
 from tests.servers.proxy import Proxy
 

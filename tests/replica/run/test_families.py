@@ -7,59 +7,24 @@ from pathlib import Path
 import pytest
 
 from mtsd.model.fault_points import FaultPoint
+from tests.fix_daemon import NEEDS_PERSON, SIGKILLED, command, replicated, stopped
+from tests.fix_families import families
+from tests.fix_kills import OFTEN, ON_ERROR, ON_STOP, ONCE, SMALL
 from tests.load.families import change, create, unequal
 from tests.load.mariadb import MariadbLoad, unequal_rows
-from tests.operations.checked import told
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.recovery.test_evidence import command
-from tests.replica.recovery.test_kills import OFTEN, ON_ERROR, ON_STOP, SIGKILLED
-from tests.replica.run.test_mariadb import ONCE, SMALL
-from tests.servers.mariadb import provide_mariadb
 from tests.servers.mysqld import Server
 from tests.servers.pair import Pair
-from tests.servers.provision import Installation, Options, provide
+from tests.servers.provision import provide
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
 LONG = pytest.mark.long
-NEEDS_PERSON = 3
 PAIRS = [
     pytest.param("9.7", "11.8", id="9.7-to-11.8"),
     pytest.param("11.8", "9.7", id="11.8-to-9.7"),
     pytest.param("9.7", "10.11", id="9.7-to-10.11"),
     pytest.param("10.11", "9.7", id="10.11-to-9.7"),
 ]
-
-
-def installed(series: str) -> Installation:
-    return provide() if series == "9.7" else provide_mariadb(series)
-
-
-def families(source: str, target: str, options: Options | None = None) -> Pair:
-    return Pair(
-        {"server_id": 1, "binlog_format": "ROW", **(options or {})},
-        {"server_id": 2},
-        installation=installed(source),
-        target_installation=installed(target),
-    )
-
-
-def replicated(pair: Pair, folder: Path, settings: dict[str, Value] | None = None) -> None:
-    with DaemonProcess(pair.source, pair.target, folder, settings or {}) as daemon:
-        daemon.wait_until_caught_up()
-        assert daemon.stop() == 0
-
-
-def stopped(pair: Pair, folder: Path, settings: dict[str, Value] | None = None) -> str:
-    daemon = DaemonProcess(pair.source, pair.target, folder, settings or {})
-    daemon.start()
-    assert daemon.wait() == NEEDS_PERSON, daemon.last_words()
-    return daemon.last_words()
-
-
-def foretold(pair: Pair, folder: Path, settings: dict[str, Value] | None = None) -> dict[str, str]:
-    """Return what `mtsd check` says is not well, by the lines' ids."""
-    daemon = DaemonProcess(pair.source, pair.target, folder, settings or {})
-    return told(folder, daemon.settings).bad
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)

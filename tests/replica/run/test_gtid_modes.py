@@ -10,17 +10,16 @@ import pytest
 
 from mtsd.model.fault_points import FaultPoint
 from mtsd.model.gtid import GtidSet
+from tests.fix_daemon import SIGKILLED, command
 from tests.load.compare import differences
 from tests.load.journal import audit
 from tests.load.mixed import Mix, MixedLoad
-from tests.operations.test_skip import command
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Options, Server
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
 
-SIGKILLED = -9
 SETTINGS: dict[str, Value] = {
     "replica.pending_jobs_size_max": 262_144,
     "replica.batch_bytes": 65_536,

@@ -14,11 +14,12 @@ import pytest
 from mtsd.cli.main import main
 from mtsd.model.fault_points import FaultPoint
 from mtsd.model.gtid import GtidSet
+from tests.fix_daemon import NEEDS_PERSON, SIGKILLED, command
+from tests.fix_families import mariadbs
+from tests.fix_kills import OFTEN, ON_ERROR, ON_STOP, ONCE, SMALL
 from tests.load.mariadb import DATABASES, MariadbLoad, unequal
 from tests.operations.checked import told
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.recovery.test_evidence import command
-from tests.replica.recovery.test_kills import OFTEN, ON_ERROR, ON_STOP, SIGKILLED
 from tests.servers.mariadb import provide_mariadb
 from tests.servers.mysqld import Server
 from tests.servers.pair import Pair
@@ -26,30 +27,6 @@ from tests.servers.provision import Options
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
 LONG = pytest.mark.long
-NEEDS_PERSON = 3
-
-SMALL: dict[str, Value] = {
-    "replica.pending_jobs_size_max": 262_144,
-    "replica.batch_bytes": 65_536,
-    "replica.checkpoint_group": 256,
-    "replica.checkpoint_period": 0.1,
-}
-
-
-def mariadbs(
-    source: str = "10.11",
-    target: str = "",
-    *,
-    options: Options | None = None,
-    target_options: Options | None = None,
-) -> Pair:
-    """Return a source with server_id 1 and a target with server_id 2, of these series."""
-    return Pair(
-        {"server_id": 1, "binlog_format": "ROW", **(options or {})},
-        {"server_id": 2, **(target_options or {})},
-        installation=provide_mariadb(source),
-        target_installation=provide_mariadb(target or source),
-    )
 
 
 @contextmanager
@@ -229,14 +206,6 @@ def test_killed_at_fault_points(series: str, count: int, tmp_path: Path) -> None
                     pair.target.start()
         caught_up(daemon)
         assert unequal(pair.source, pair.target) == []
-
-
-ONCE = frozenset({
-    FaultPoint.BEFORE_CONNECT_TARGET, FaultPoint.BEFORE_FENCING, FaultPoint.AFTER_FENCING,
-    FaultPoint.BEFORE_RECOVERY_WRITE, FaultPoint.AFTER_RECOVERY_WRITE,
-    FaultPoint.BEFORE_CONNECT_SOURCE, FaultPoint.BEFORE_DUMP,
-})  # fmt: skip
-"""Points that each start passes once."""
 
 
 def test_it_goes_on_by_gtid_over_domains_and_files(tmp_path: Path) -> None:

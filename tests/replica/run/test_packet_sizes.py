@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.fix_daemon import foretold, replicated, stopped
+from tests.fix_families import families
 from tests.replica.daemon_process import Value
-from tests.replica.run.test_families import families, foretold, replicated, stopped
 from tests.servers.pair import Pair
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]

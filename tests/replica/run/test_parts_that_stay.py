@@ -6,17 +6,15 @@ import pymysql
 import pytest
 
 from mtsd.model.fault_points import FaultPoint
-from tests.apply.statements.test_statements_everywhere import pair_of
+from tests.fix_daemon import NEEDS_PERSON, SIGKILLED, catch_up, command
+from tests.fix_families import pair_of
 from tests.load.compare import differences
-from tests.operations.test_skip import catch_up, command
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Server
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
 
-NEEDS_PERSON = 3
-SIGKILLED = -9
 ONE: dict[str, Value] = {"replica.parallel_workers": 1}
 PRESERVE: dict[str, Value] = {**ONE, "target.gtid": "preserve"}
 

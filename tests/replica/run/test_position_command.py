@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from mtsd.model.gtid import GtidSet
+from tests.fix_daemon import command
 from tests.load.compare import differences
 from tests.operations.checked import told
 from tests.replica.daemon_process import DaemonProcess
-from tests.replica.recovery.test_evidence import command
 from tests.servers.mysqld import GTIDS
 from tests.servers.pair import Pair
 

@@ -13,6 +13,7 @@ import pymysql
 import pytest
 
 from mtsd.cli.main import main
+from tests.fix_daemon import AT_ONCE_S, NEEDS_PERSON, stopped_with
 from tests.load.compare import differences
 from tests.operations.checked import told
 from tests.replica.daemon_process import DaemonProcess, Value
@@ -22,9 +23,6 @@ from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
 
-NEEDS_PERSON = 3
-AT_ONCE_S = 60.0
-"""Without waiting for anything; a busy machine takes that long to start a process."""
 
 ACCOUNTS = (
     "SET sql_log_bin = 0;"
@@ -46,19 +44,6 @@ def pair() -> Iterator[Pair]:
         pair.target.sql(ACCOUNTS + OF_TARGET)
         pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (i INT); INSERT INTO a.t VALUES (1)")
         yield pair
-
-
-def stopped_with(daemon: DaemonProcess) -> str:
-    """Start the daemon, which is to stop by itself; return its one error."""
-    with daemon:
-        assert daemon.wait(AT_ONCE_S) == NEEDS_PERSON
-    errors = [record for record in daemon.records() if record["level"] == "error"]
-    assert len(errors) == 1, errors
-    assert errors[0]["event"] == "replication stopped"
-    assert "Traceback" not in daemon.log.read_text()
-    said = str(errors[0]["error"])
-    assert "\n" not in said
-    return said
 
 
 @pytest.mark.parametrize(

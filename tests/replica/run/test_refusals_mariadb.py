@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.fix_daemon import stopped_with
+from tests.fix_families import mariadbs
 from tests.operations.checked import told
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.run.test_mariadb import mariadbs
-from tests.replica.run.test_refusals import stopped_with
 from tests.servers.mariadb import provide_mariadb
 from tests.servers.mysqld import Server
 from tests.servers.pair import Pair

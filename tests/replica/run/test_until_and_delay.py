@@ -8,9 +8,9 @@ from typing import Final
 
 import pytest
 
+from tests.fix_families import mariadbs
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.run.test_mariadb import mariadbs
 from tests.servers.mysqld import Server
 from tests.servers.pair import Pair
 

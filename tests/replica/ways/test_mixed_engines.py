@@ -18,8 +18,8 @@ from mtsd.replica.ways.in_doubt import InDoubtWorker
 from mtsd.replica.ways.non_transactional import apply_unprotected
 from tests.apply.sending import MARK, TABLES
 from tests.binlog.transactions import grouper
+from tests.fix_daemon import stops
 from tests.load.compare import differences
-from tests.operations.test_skip import stops
 from tests.replica.daemon_process import DaemonProcess
 from tests.replica.ways.test_without_transactions import (
     DAEMON,

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from mtsd.model.fault_points import FaultPoint
+from tests.fix_daemon import command
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.recovery.test_evidence import command
 from tests.replica.ways.test_xa import TARGETS
 from tests.servers.locks import waiting_session
 from tests.servers.mariadb import provide_mariadb

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fix_daemon import NEEDS_PERSON
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.servers.locks import waiting_session
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Server
@@ -15,7 +16,6 @@ pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
 
 ROWS = 600
 HELD = ROWS // 2
-NEEDS_PERSON = 3
 SMALL: dict[str, Value] = {
     "replica.batch_bytes": 4096,
     "replica.pending_jobs_size_max": 16384,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fix_daemon import NEEDS_PERSON, SIGKILLED
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.servers.mariadb import provide_mariadb
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Options, Server
@@ -22,8 +23,6 @@ SMALL: dict[str, Value] = {
     "replica.parallel_type": "row",
 }
 ROWS = 400
-SIGKILLED = -9
-NEEDS_PERSON = 3
 LARGE = "CREATE TABLE a.c (PRIMARY KEY (i)) AS SELECT * FROM a.t"
 CHECKSUM = "SELECT COUNT(*), SUM(CRC32(CONCAT(i, v))) FROM a.c"
 IN_DOUBT = "SELECT COUNT(*) FROM mtsd.slave_in_doubt"

@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 
 from mtsd.model.fault_points import FaultPoint
+from tests.fix_daemon import SIGKILLED, command
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.recovery.test_evidence import command
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Options
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
 
-SIGKILLED = -9
 NARROW: dict[str, Value] = {
     "replica.batch_bytes": 65536,
     "replica.pending_jobs_size_max": 1 << 20,

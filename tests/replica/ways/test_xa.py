@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from mtsd.model.fault_points import FaultPoint
+from tests.fix_daemon import command
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.recovery.test_evidence import command
 from tests.servers.locks import waiting_session
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Options, Server
 from tests.servers.pair import Pair

@@ -7,16 +7,13 @@ from pathlib import Path
 import pytest
 
 from mtsd.model.fault_points import FaultPoint
+from tests.fix_daemon import NEEDS_PERSON, SIGKILLED, command
 from tests.replica.daemon_process import DaemonProcess
-from tests.replica.recovery.test_evidence import command
 from tests.replica.ways.test_xa import prepare, prepared
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Options, Server
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
-
-NEEDS_PERSON = 3
-SIGKILLED = -9
 
 
 @contextmanager

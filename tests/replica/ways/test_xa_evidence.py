@@ -7,15 +7,14 @@ from pathlib import Path
 import pytest
 
 from mtsd.model.fault_points import FaultPoint
+from tests.fix_daemon import SIGKILLED, servers_and_daemon
 from tests.replica.daemon_process import DaemonProcess
-from tests.replica.recovery.test_evidence import begun
 from tests.replica.ways.test_xa import KINDS, TARGETS, assert_equal, prepare, prepared, running
 from tests.servers.mysqld import GTIDS
 from tests.servers.pair import Pair
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
 
-SIGKILLED = -9
 POINTS = (
     FaultPoint.BEFORE_IN_DOUBT, FaultPoint.AFTER_IN_DOUBT, FaultPoint.BEFORE_CHUNK,
     FaultPoint.BEFORE_STATEMENT, FaultPoint.STATEMENT_SENT, FaultPoint.AFTER_STATEMENT,
@@ -76,7 +75,7 @@ _TWICE = (FaultPoint.STATEMENT_SENT,)
 @pytest.mark.parametrize("cases", [3, pytest.param(len(CASES), marks=pytest.mark.long)])
 def test_each_happens_once(kind: str, cases: int, tmp_path: Path) -> None:
     chance = random.Random(f"{kind} {cases}")
-    with begun(TARGETS[kind], tmp_path, source=GTIDS) as (pair, daemon):
+    with servers_and_daemon(TARGETS[kind], tmp_path, source=GTIDS) as (pair, daemon):
         for again, (point, number) in enumerate(chance.sample(CASES, cases)):
             make_anew(pair, daemon)
             # Both at once would be one ordinary transaction.
@@ -99,7 +98,7 @@ def test_each_happens_once(kind: str, cases: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_prepared_survives_everything(kind: str, tmp_path: Path) -> None:
-    with begun(TARGETS[kind], tmp_path, source=GTIDS) as (pair, daemon):
+    with servers_and_daemon(TARGETS[kind], tmp_path, source=GTIDS) as (pair, daemon):
         make_anew(pair, daemon)
         for group in GROUPS[:2]:
             pair.source.sql(group.format(n=0))

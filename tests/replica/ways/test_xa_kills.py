@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.fix_kills import kill_either
 from tests.load.xa import XaLoad
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.recovery.test_kills import kill_either
 from tests.replica.ways.test_xa import TARGETS, assert_equal, prepared
 from tests.servers.mysqld import GTIDS
 from tests.servers.pair import Pair

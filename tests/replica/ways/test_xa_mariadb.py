@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from mtsd.model.fault_points import FaultPoint
+from tests.fix_daemon import SIGKILLED
+from tests.fix_families import families
+from tests.fix_kills import kill_either
 from tests.load.xa_mariadb import DATABASES, MariadbXaLoad
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.recovery.test_kills import kill_either
-from tests.replica.run.test_families import families
 from tests.servers.mariadb import MariadbInstallation
 from tests.servers.mysqld import Server
 from tests.servers.pair import Pair
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
 LONG = pytest.mark.long
-SIGKILLED = -9
 PAIRS = [
     pytest.param("10.11", "10.11", id="10.11"),
     pytest.param("11.8", "11.8", id="11.8", marks=LONG),

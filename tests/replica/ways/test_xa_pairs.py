@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from mtsd.model.fault_points import FaultPoint
+from tests.fix_daemon import SIGKILLED
 from tests.replica.daemon_process import Value
 from tests.replica.ways.test_xa_mariadb import PAIRS, assert_equal, prepare, prepared, running
 from tests.servers.mysqld import Server
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
 
-SIGKILLED = -9
 ROUNDS = 4
 BY_NAMES = ("database", "table")
 POLICIES = ("database", "table", "row", "logical_clock", "commit_parent")

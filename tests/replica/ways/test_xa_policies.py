@@ -10,11 +10,11 @@ from typing import Final
 import pytest
 
 from mtsd.schedule.policies.choice import POLICIES
+from tests.fix_families import installed
+from tests.fix_kills import kill_either
 from tests.load.xa import XaLoad
 from tests.load.xa_mariadb import MariadbXaLoad
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.recovery.test_kills import kill_either
-from tests.replica.run.test_families import installed
 from tests.replica.ways.test_xa_mariadb import assert_equal, assert_same, prepared
 from tests.servers.mysqld import GTIDS, Options, Server
 from tests.servers.pair import Pair

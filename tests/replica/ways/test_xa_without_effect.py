@@ -4,14 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.operations.test_skip import (
-    NEEDS_PERSON,
-    REASON,
-    command,
-    group_of,
-    stopped_at,
-    wait_for,
-)
+from tests.fix_daemon import NEEDS_PERSON, command, stopped_at
+from tests.fix_servers import wait_for
+from tests.operations.skipping import REASON, group_of
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.replica.ways.test_xa_mariadb import prepare, prepared, running
 from tests.servers.pair import Pair

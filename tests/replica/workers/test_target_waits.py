@@ -10,9 +10,9 @@ import structlog
 from structlog.testing import capture_logs
 
 from mtsd.replica.workers.target_waits import TargetWait, TargetWaits, kind_in_words
+from tests.fix_servers import wait_until_stuck
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.recovery.test_fencing import wait_until_stuck
 from tests.servers.pair import Pair
 
 
