@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mtsd.cli.main import main
+from tests.load.compare import differences
 from tests.operations.checked import told
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.servers.mysqld import Options
@@ -97,6 +98,12 @@ def replicated(pair: Pair, folder: Path, settings: dict[str, Value] | None = Non
     with DaemonProcess(pair.source, pair.target, folder, settings or {}) as daemon:
         daemon.wait_until_caught_up()
         assert daemon.stop() == 0
+
+
+def differences_after(pair: Pair, folder: Path) -> list[str]:
+    """Apply all that the source has, and return in what the two servers differ then."""
+    replicated(pair, folder)
+    return differences(pair.source, pair.target)
 
 
 def stopped(pair: Pair, folder: Path, settings: dict[str, Value] | None = None) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.apply.appliers.test_sql_applier import (
+from tests.apply.appliers.differing_targets import (
     DIFFERENCES,
     SQL,
     assert_idempotent,

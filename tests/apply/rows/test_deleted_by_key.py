@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from tests.apply.appliers.test_sql_applier import SQL
+from tests.apply.appliers.differing_targets import SQL
 from tests.fix_families import families, installed
 from tests.replica.daemon_process import DaemonProcess
 from tests.servers.mysqld import Server

@@ -1,24 +1,21 @@
 """LOAD DATA in statement format: the file comes with the binlog, and goes to the target."""
 
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pymysql
 import pytest
 
-from tests.apply.statements.test_statement_satellites import replicated
-from tests.fix_daemon import stops
+from tests.apply.statements.loading import SOURCE, TABLE, file, run
+from tests.fix_daemon import differences_after, stops
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.servers.mysqld import GTIDS, NO_GTIDS, Options, Server
+from tests.servers.mysqld import GTIDS, NO_GTIDS
 from tests.servers.pair import Pair
 from tests.servers.proxy import Proxy
 
 pytestmark = pytest.mark.servers
 
-SOURCE: Options = {"binlog_format": "STATEMENT", "local_infile": 1}
-TABLE = "(id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(20), u INT)"
 MERGED = "INSERT INTO t VALUES (100, 'in a transaction', 1)"
 
 
@@ -38,22 +35,6 @@ def pair(servers: Pair) -> Pair:
         f"CREATE TABLE d.hot (n INT)"
     )
     return servers
-
-
-def file(server: Server, name: str, text: str | bytes) -> str:
-    path = server.folder / name
-    path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return str(path)
-
-
-def run(server: Server, *statements: str) -> None:
-    client = pymysql.connect(
-        unix_socket=str(server.socket), user="root", database="d", autocommit=True,
-        local_infile=True, charset="utf8mb4",
-    )  # fmt: skip
-    with closing(client), client.cursor() as cursor:
-        for statement in statements:
-            cursor.execute(statement)
 
 
 def test_every_form(pair: Pair, tmp_path: Path) -> None:
@@ -100,7 +81,7 @@ def test_every_form(pair: Pair, tmp_path: Path) -> None:
     )
     with pytest.raises(pymysql.err.IntegrityError):
         run(source, "BEGIN", f"LOAD DATA INFILE '{plain}' INTO TABLE t")
-    assert replicated(pair, tmp_path) == []
+    assert differences_after(pair, tmp_path) == []
 
 
 @pytest.mark.parametrize(
@@ -259,7 +240,7 @@ def test_a_target_that_refuses_files(pair: Pair, tmp_path: Path) -> None:
         assert "Set local_infile = ON on the target" in stops(daemon)
     finally:
         pair.target.sql("SET GLOBAL local_infile = ON")
-    assert replicated(pair, tmp_path) == []
+    assert differences_after(pair, tmp_path) == []
 
 
 @pytest.mark.long

@@ -19,7 +19,7 @@ from mtsd.replica.ways.doubtful import HalfAppliedError
 from mtsd.replica.ways.non_transactional import apply_unprotected
 from tests.apply.sending import MARK, TABLES
 from tests.binlog.transactions import grouper
-from tests.replica.ways.test_without_transactions import (
+from tests.replica.ways.dying_applier import (
     ROW,
     WORKER,
     DiedError,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from tests.apply.statements.test_load_data import SOURCE, TABLE, file, run
+from tests.apply.statements.loading import SOURCE, TABLE, file, run
 from tests.fix_families import families
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.servers.mysqld import Server

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fix_daemon import NEEDS_PERSON, catch_up
+from tests.fix_daemon import NEEDS_PERSON, catch_up, differences_after
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Options, Server
@@ -70,13 +70,6 @@ def run(server: Server, *statements: str) -> None:
             cursor.execute(statement)
 
 
-def replicated(pair: Pair, folder: Path) -> list[str]:
-    with DaemonProcess(pair.source, pair.target, folder) as daemon:
-        daemon.wait_until_caught_up()
-        assert daemon.stop() == 0
-    return differences(pair.source, pair.target)
-
-
 def test_user_variables_of_every_type(pair: Pair, tmp_path: Path) -> None:
     """Also the type of a column that is made of one; a NULL has none, as at a replica."""
     statements = []
@@ -96,7 +89,7 @@ def test_user_variables_of_every_type(pair: Pair, tmp_path: Path) -> None:
         "INSERT INTO u0 VALUES (@int, @NULL)",
     ]
     run(pair.source, *statements)
-    assert replicated(pair, tmp_path) == []
+    assert differences_after(pair, tmp_path) == []
 
 
 def test_values_that_the_source_generates(pair: Pair, tmp_path: Path) -> None:
@@ -131,7 +124,7 @@ def test_values_that_the_source_generates(pair: Pair, tmp_path: Path) -> None:
         "DELETE FROM t WHERE id IS NULL",
     )
     assert pair.source.sql("SELECT COUNT(*) FROM d.t WHERE id > 9223372036854775807") == [(2,)]
-    assert replicated(pair, tmp_path) == []
+    assert differences_after(pair, tmp_path) == []
 
 
 def test_before_definitions_and_calls(pair: Pair, tmp_path: Path) -> None:
@@ -180,7 +173,7 @@ def test_before_definitions_and_calls(pair: Pair, tmp_path: Path) -> None:
         'INSERT INTO t SELECT 20, "a string"',
         "DELETE FROM t WHERE a IN (SELECT id FROM counted)",
     )
-    assert replicated(pair, tmp_path) == []
+    assert differences_after(pair, tmp_path) == []
     events = pair.target.sql(
         "SELECT event_name, status, interval_value FROM information_schema.events ORDER BY 1"
     )
@@ -197,7 +190,7 @@ def test_a_value_larger_than_a_packet_of_the_target(pair: Pair, tmp_path: Path) 
             assert "raise max_allowed_packet on the target" in daemon.last_words()
     finally:
         pair.target.sql("SET GLOBAL max_allowed_packet = DEFAULT")
-    assert replicated(pair, tmp_path) == []
+    assert differences_after(pair, tmp_path) == []
 
 
 @pytest.mark.parametrize("options", [NO_GTIDS, {**NO_GTIDS, "skip_log_bin": None}])

@@ -13,7 +13,7 @@ import pymysql
 import pytest
 from pymysql.cursors import Cursor
 
-from tests.apply.statements.test_load_data import file
+from tests.apply.statements.loading import file
 from tests.fix_families import pair_of
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.servers.mysqld import Server

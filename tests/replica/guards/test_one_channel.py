@@ -9,28 +9,14 @@ import pytest
 
 from tests.fix_daemon import command
 from tests.operations.checked import told
-from tests.replica.daemon_process import DaemonProcess, Value
+from tests.replica.daemon_process import DaemonProcess
+from tests.replica.guards.two_channels import daemons, of_their_own
 from tests.servers.mysqld import GTIDS
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
 
 BEGUN = "CREATE DATABASE a; CREATE TABLE a.t (i INT); INSERT INTO a.t VALUES (1)"
-
-
-def daemons(pair: Pair, folder: Path, *, schemas: bool = False) -> list[DaemonProcess]:
-    """Return two daemons, not started, on channels of the names one and two."""
-    found = []
-    for number, channel in enumerate(("one", "two")):
-        own = folder / channel
-        own.mkdir()
-        settings: dict[str, Value] = {
-            "replica.channel": channel,
-            "source.server_id": 4201 + number,
-            "target.schema": f"mtsd_{channel}" if schemas else "mtsd",
-        }
-        found.append(DaemonProcess(pair.source, pair.target, own, settings))
-    return found
 
 
 def rows(pair: Pair) -> list[tuple[object, ...]]:
@@ -83,14 +69,6 @@ def test_of_two_that_begin_at_once_one_goes_on(schemas: bool, tmp_path: Path) ->
             left.wait_until_caught_up()
             assert left.stop() == 0
         assert rows(pair) == [(1,)]
-
-
-def of_their_own(pair: Pair, folder: Path) -> list[DaemonProcess]:
-    """Return two daemons that share the databases, not started."""
-    found = daemons(pair, folder)
-    for daemon, database in zip(found, ("a", "b"), strict=True):
-        daemon.settings["filter.do_db"] = [database]
-    return found
 
 
 def test_channels_with_databases_of_their_own_share_a_source(tmp_path: Path) -> None:

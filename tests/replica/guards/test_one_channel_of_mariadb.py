@@ -10,7 +10,7 @@ from tests.fix_daemon import NEEDS_PERSON, command
 from tests.fix_families import families
 from tests.load.equality import unequal
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.guards.test_one_channel import daemons, of_their_own
+from tests.replica.guards.two_channels import daemons, of_their_own
 from tests.servers.pair import Pair
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]

@@ -9,7 +9,7 @@ from tests.fix_daemon import NEEDS_PERSON, command, stopped_at
 from tests.fix_servers import wait_for
 from tests.operations.skipping import REASON
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.policies.test_eventual import EVENTUAL, contents, killed_with_a_hole
+from tests.replica.policies.holes import EVENTUAL, contents, killed_with_a_hole
 from tests.servers.mysqld import GTIDS
 from tests.servers.pair import Pair
 

@@ -21,7 +21,7 @@ from tests.binlog.transactions import grouper
 from tests.fix_daemon import stops
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess
-from tests.replica.ways.test_without_transactions import (
+from tests.replica.ways.dying_applier import (
     DAEMON,
     ROW,
     DiedError,

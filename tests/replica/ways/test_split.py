@@ -13,48 +13,23 @@ import pytest
 from mtsd.model.fault_points import FaultPoint
 from tests.fix_daemon import command
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.ways.test_xa import TARGETS
+from tests.replica.ways.splitting import (
+    CREATE,
+    ROWS,
+    SPLIT,
+    WAYS,
+    assert_equal,
+    insert,
+    stopped_in_step,
+)
+from tests.replica.ways.xa_of_mysql import TARGETS
+from tests.replica.ways.xa_prepared import prepared
 from tests.servers.locks import waiting_session
 from tests.servers.mariadb import provide_mariadb
 from tests.servers.mysqld import GTIDS, Server
 from tests.servers.pair import Pair
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
-
-ROWS = 600
-SPLIT: dict[str, Value] = {
-    "replica.consistency": "eventual",
-    "replica.split_transactions": "row",
-    "replica.exec_mode": "strict",
-    "replica.batch_bytes": 4096,
-    "replica.checkpoint_period": 0.05,
-}
-WAYS: dict[str, dict[str, Value]] = {
-    "memory": {},
-    "streamed": {"replica.pending_jobs_size_max": 16384},
-    "SQL": {"replica.exec_mode": "idempotent", "replica.pending_jobs_size_max": 16384},
-}
-CREATE = (
-    "CREATE DATABASE a; CREATE TABLE a.t (i INT PRIMARY KEY, v VARCHAR(60));"
-    " CREATE TABLE a.u (i INT PRIMARY KEY, n INT, UNIQUE (n));"
-    " CREATE TABLE a.parent (i INT PRIMARY KEY, v VARCHAR(60));"
-    " CREATE TABLE a.child (i INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES a.parent (i));"
-    " CREATE TABLE a.unkeyed (i INT, v VARCHAR(60))"
-)
-TABLES = ("t", "u", "parent", "child", "unkeyed")
-
-
-def rows(server: Server) -> dict[str, list[tuple[object, ...]]]:
-    return {name: sorted(server.sql(f"SELECT * FROM a.{name}")) for name in TABLES}
-
-
-def prepared(server: Server) -> list[tuple[object, ...]]:
-    return list(server.sql("XA RECOVER"))
-
-
-def insert(table: str, first: int, count: int = ROWS) -> str:
-    values = ",".join(f"({i}, REPEAT('{i % 10}', 50))" for i in range(first, first + count))
-    return f"INSERT INTO a.{table} VALUES {values}"
 
 
 def split_count(daemon: DaemonProcess) -> int:
@@ -63,14 +38,6 @@ def split_count(daemon: DaemonProcess) -> int:
 
 def not_split(daemon: DaemonProcess) -> list[str]:
     return [str(e["reason"]) for e in daemon.records() if e["event"] == "not split"]
-
-
-def assert_equal(pair: Pair, daemon: DaemonProcess) -> None:
-    daemon.wait_until_caught_up()
-    assert rows(pair.target) == rows(pair.source)
-    assert not prepared(pair.target)
-    for table in ("slave_split_branch", "slave_in_doubt"):
-        assert not pair.target.sql(f"SELECT * FROM mtsd.{table}")
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -342,15 +309,6 @@ def test_target_killed_at_random(kind: str, kills: int, tmp_path: Path) -> None:
             pair.target.start()
             assert_equal(pair, daemon)
         assert daemon.stop() == 0
-
-
-def stopped_in_step(pair: Pair, folder: Path) -> DaemonProcess:
-    """Return a daemon that has applied everything, and has stopped."""
-    daemon = DaemonProcess(pair.source, pair.target, folder, {**SPLIT, **WAYS["memory"]})
-    daemon.start()
-    daemon.wait_until_caught_up()
-    assert daemon.stop() == 0
-    return daemon
 
 
 def test_a_branch_that_somebody_has_rolled_back(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mtsd.model.fault_points import FaultPoint
-from tests.replica.ways.test_split import CREATE, assert_equal, insert, stopped_in_step
+from tests.replica.ways.splitting import CREATE, assert_equal, insert, stopped_in_step
 from tests.servers.mysqld import GTIDS
 from tests.servers.pair import Pair
 

@@ -7,36 +7,34 @@ it may be tried again; or its record of doubt stays, and whoever starts next is 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
 
 import pytest
 
 from mtsd.apply.appliers.binlog_applier import BinlogApplier
-from mtsd.apply.position.fencing import fence, take_lock
-from mtsd.apply.position.lock_names import LockNames
-from mtsd.apply.session.session import TargetSession
-from mtsd.apply.session.session_settings import SessionSettings
 from mtsd.binlog.bytes.framing import FileFramer
 from mtsd.model.errors import ApplyError, NeedsPersonError, ServerError
-from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.model.fault_points import FaultPoint
 from mtsd.model.group import Group, GroupKind
-from mtsd.replica.recovery.evidence import verdict
 from mtsd.replica.recovery.verdict import Verdict
 from mtsd.replica.ways.doubtful import HalfAppliedError, keep
-from mtsd.replica.ways.in_doubt import InDoubtWorker, doubt_of
+from mtsd.replica.ways.in_doubt import doubt_of
 from mtsd.replica.ways.non_transactional import apply_unprotected
-from mtsd.schedule.done.worker_row import blank_row
-from mtsd.wire.connection import Connection
 from tests.apply.sending import MARK, TABLES
-from tests.apply.sessions import endpoint
 from tests.binlog.transactions import grouper
+from tests.replica.ways.dying_applier import (
+    ROW,
+    WORKER,
+    DiedError,
+    Target,
+    dying,
+    nothing,
+    successor_of,
+    verdict_of,
+)
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Options, Server
 
 pytestmark = pytest.mark.servers
 
-DAEMON = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
-WORKER = InDoubtWorker(1, DAEMON)
-ROW = blank_row(1, MARK, 1)
 ROWS = 6
 DEFINITIONS = "CREATE DATABASE a; CREATE TABLE a.m (id INT PRIMARY KEY, t LONGTEXT) ENGINE=MyISAM"
 SMALL = "INSERT INTO a.m VALUES " + ",".join(f"({n}, 'x')" for n in range(1, ROWS + 1))
@@ -60,7 +58,6 @@ TARGETS: dict[str, tuple[Options, bool, bool]] = {
 OFTEN = ("GTIDs", "neither")
 SMALL_PACKETS: Options = {"max_allowed_packet": 1 << 20}
 """So that the large group needs several statements, of two rows each."""
-LOCKS = LockNames("t", "")
 
 
 @pytest.fixture(scope="module")
@@ -93,56 +90,12 @@ def target(request: pytest.FixtureRequest) -> Iterator["Target"]:
         yield Target(server, logged=logged, preserves=preserves)
 
 
-@dataclass(slots=True)
-class Target:
-    """A target, and how a session of it applies."""
-
-    server: Server
-    logged: bool
-    preserves: bool
-    number: int = 0
-    """That of the last group: none is used twice, as its GTIDs are used up."""
-
-    async def applier(self) -> tuple[BinlogApplier, Connection]:
-        """Open a session that holds its lock, on a target where nothing is applied."""
-        settings = SessionSettings(self.logged)
-        session = await TargetSession.open(endpoint(self.server), settings)
-        assert await take_lock(session.connection, LOCKS.session(1), 10)
-        applier = BinlogApplier(session, TABLES, 1 << 22, preserves=self.preserves)
-        return applier, session.connection
-
-    def clean(self) -> None:
-        # A server that was killed may have left it with a broken index, which DELETE needs.
-        self.server.sql(
-            "TRUNCATE a.m; DELETE FROM mtsd.slave_in_doubt;" + TABLES.workers.replace(ROW).decode()
-        )
-
-    def next(self, group: Group) -> Group:
-        """Return the group under a number and a GTID that the target has not seen."""
-        self.number += 1
-        gtid = group.gtid and group.gtid._replace(number=1000 + self.number)
-        return replace(group, number=self.number, gtid=gtid)
-
-    def rows(self) -> int:
-        return int(str(self.server.sql("SELECT COUNT(*) FROM a.m")[0][0]))
-
-    def doubts(self) -> int:
-        return int(str(self.server.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt")[0][0]))
-
-    def is_recorded(self) -> bool:
-        return bool(self.server.sql("SELECT Id FROM mtsd.slave_worker_info WHERE Token <> 1"))
-
-
 @pytest.fixture
 async def applier(target: Target) -> AsyncIterator[BinlogApplier]:
     target.clean()
     applier, connection = await target.applier()
     yield applier
     connection.close()
-
-
-async def nothing(_point: FaultPoint) -> None:
-    pass
 
 
 async def apply(applier: BinlogApplier, group: Group) -> None:
@@ -232,30 +185,6 @@ async def test_a_conflict_at_each_row(
     assert (target.rows(), target.doubts(), target.is_recorded()) == (ROWS, 0, True)
 
 
-async def verdict_of(applier: BinlogApplier, group: Group) -> Verdict:
-    (row,) = await applier._connection.query(TABLES.select_in_doubt())
-    doubt = TABLES.in_doubt(row)
-    assert doubt.number == group.number
-    return await verdict(applier._connection, TABLES, doubt)
-
-
-class DiedError(Exception):
-    """The daemon's death."""
-
-
-def dying(point: FaultPoint, passes: int) -> Reached:
-    """Return what ends the daemon when it passes a point for that time."""
-    left = passes
-
-    async def reached(passed: FaultPoint) -> None:
-        nonlocal left
-        left -= passed is point
-        if not left:
-            raise DiedError
-
-    return reached
-
-
 POINTS = (
     (FaultPoint.BEFORE_IN_DOUBT, 1), (FaultPoint.AFTER_IN_DOUBT, 1), (FaultPoint.BEFORE_CHUNK, 1),
     (FaultPoint.BEFORE_CHUNK, 2), (FaultPoint.BEFORE_STATEMENT, 1), (FaultPoint.STATEMENT_SENT, 1),
@@ -317,11 +246,3 @@ async def test_killed_at_each_point(
             }  # fmt: skip
     finally:
         connection.close()
-
-
-async def successor_of(target: Target) -> tuple[BinlogApplier, Connection]:
-    """Return an applier from when nothing of the one before it goes on."""
-    settings = SessionSettings(target.logged)
-    session = await TargetSession.open(endpoint(target.server), settings)
-    await fence(session.connection, LOCKS, [1])
-    return BinlogApplier(session, TABLES, 1 << 22, preserves=target.preserves), session.connection

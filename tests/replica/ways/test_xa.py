@@ -2,8 +2,7 @@
 
 import re
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,65 +11,13 @@ from mtsd.model.fault_points import FaultPoint
 from tests.fix_daemon import command
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess, Value
+from tests.replica.ways.xa_of_mysql import KINDS, TARGETS, assert_equal, running
+from tests.replica.ways.xa_prepared import prepare, prepared
 from tests.servers.locks import waiting_session
-from tests.servers.mysqld import GTIDS, NO_GTIDS, Options, Server
+from tests.servers.mysqld import GTIDS
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
-
-TARGETS: dict[str, Options] = {
-    "GTIDs": GTIDS,
-    "GTIDs, no binlog": {**GTIDS, "skip_log_bin": None},
-    "binlog": NO_GTIDS,
-    "neither": {**NO_GTIDS, "skip_log_bin": None},
-}
-KINDS = [
-    kind if kind in {"GTIDs", "neither"} else pytest.param(kind, marks=pytest.mark.long)
-    for kind in TARGETS
-]
-"""The suite takes those that differ most."""
-
-
-@contextmanager
-def running(
-    folder: Path,
-    source: Options | None = GTIDS,
-    target: Options | None = GTIDS,
-    settings: dict[str, Value] | None = None,
-) -> Iterator[tuple[Pair, DaemonProcess]]:
-    """Two servers with a few tables, and a daemon that has applied them and is running."""
-    with Pair(source, target) as pair:
-        pair.source.sql(
-            "CREATE DATABASE a; CREATE DATABASE b;"
-            "CREATE TABLE a.t (id INT PRIMARY KEY, v INT); CREATE TABLE b.t LIKE a.t;"
-            "INSERT INTO a.t VALUES (1, 1), (2, 2), (3, 3); INSERT INTO b.t SELECT * FROM a.t"
-        )
-        with DaemonProcess(pair.source, pair.target, folder, settings) as daemon:
-            daemon.wait_until_caught_up()
-            yield pair, daemon
-
-
-def prepared(server: Server) -> set[tuple[object, ...]]:
-    return set(server.sql("XA RECOVER CONVERT XID"))
-
-
-def prepare(server: Server, xid: str, *statements: str, database: str | None = None) -> None:
-    """Prepare a transaction on a connection of its own, which then ends."""
-    with closing(server.client(database)) as client, client.cursor() as cursor:
-        for statement in (f"XA START {xid}", *statements, f"XA END {xid}", f"XA PREPARE {xid}"):
-            cursor.execute(statement)
-
-
-def assert_equal(pair: Pair, daemon: DaemonProcess) -> None:
-    daemon.wait_until_caught_up()
-    assert differences(pair.source, pair.target) == []
-    assert prepared(pair.source) == prepared(pair.target)
-    recorded = pair.target.sql(
-        "SELECT Format_id, LENGTH(Gtrid), LENGTH(Bqual),"
-        " CONCAT('0x', HEX(Gtrid), HEX(Bqual)) FROM mtsd.slave_prepared_transaction"
-    )
-    assert set(recorded) == prepared(pair.target)
-    assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(0,)]
 
 
 @pytest.mark.parametrize("kind", KINDS)

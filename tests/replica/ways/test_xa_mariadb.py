@@ -1,8 +1,7 @@
 """XA transactions where MariaDB is the source, the target, or both."""
 
 import random
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,81 +12,16 @@ from tests.fix_families import families
 from tests.fix_kills import kill_either
 from tests.load.xa_mariadb import DATABASES, MariadbXaLoad
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.servers.mariadb import MariadbInstallation
-from tests.servers.mysqld import Server
-from tests.servers.pair import Pair
+from tests.replica.ways.xa_of_families import PAIRS, assert_equal, running
+from tests.replica.ways.xa_prepared import prepare, prepared
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
 LONG = pytest.mark.long
-PAIRS = [
-    pytest.param("10.11", "10.11", id="10.11"),
-    pytest.param("11.8", "11.8", id="11.8", marks=LONG),
-    pytest.param("9.7", "11.8", id="9.7-to-11.8"),
-    pytest.param("11.8", "9.7", id="11.8-to-9.7"),
-    pytest.param("9.7", "10.11", id="9.7-to-10.11", marks=LONG),
-    pytest.param("10.11", "9.7", id="10.11-to-9.7", marks=LONG),
-]
-"""Versions of source and target."""
 SMALL: dict[str, Value] = {
     # What is larger is streamed.
     "replica.pending_jobs_size_max": 262_144,
     "replica.batch_bytes": 65_536,
 }
-
-
-def prepared(server: Server) -> set[tuple[object, ...]]:
-    if isinstance(server.installation, MariadbInstallation):
-        return {
-            (format_id, gtrid, bqual, f"0x{data.hex().upper()}")
-            for format_id, gtrid, bqual, data in server.sql("XA RECOVER")
-        }
-    return set(server.sql("XA RECOVER CONVERT XID"))
-
-
-def prepare(server: Server, xid: str, *statements: str) -> None:
-    """Prepare a transaction on a connection of its own, which then ends."""
-    with closing(server.client()) as client, client.cursor() as cursor:
-        for statement in (f"XA START {xid}", *statements, f"XA END {xid}", f"XA PREPARE {xid}"):
-            cursor.execute(statement)
-    server.wait_until_ended(client.thread_id())
-
-
-@contextmanager
-def running(
-    source: str, target: str, folder: Path, settings: dict[str, Value] | None = None
-) -> Iterator[tuple[Pair, DaemonProcess]]:
-    """Two servers with two tables, and a daemon that has applied them and is running."""
-    with families(source, target) as pair:
-        pair.source.sql("CREATE DATABASE a; CREATE DATABASE b")
-        for name in ("a", "b"):
-            pair.source.sql(
-                f"CREATE TABLE {name}.t (id INT PRIMARY KEY, v INT) ENGINE=InnoDB;"
-                f"INSERT INTO {name}.t VALUES (1, 1), (2, 2), (3, 3)"
-            )
-        with DaemonProcess(pair.source, pair.target, folder, settings or {}) as daemon:
-            daemon.wait_until_caught_up()
-            yield pair, daemon
-
-
-def assert_equal(
-    pair: Pair, daemon: DaemonProcess, databases: tuple[str, ...] = ("a", "b")
-) -> None:
-    daemon.wait_until_caught_up()
-    assert_same(pair.source, pair.target, databases)
-
-
-def assert_same(source: Server, target: Server, databases: tuple[str, ...]) -> None:
-    """Compare what two servers have in tables `t`, and what they have prepared."""
-    for name in databases:
-        rows = f"SELECT * FROM {name}.t ORDER BY id"
-        assert source.sql(rows) == target.sql(rows)
-    assert prepared(source) == prepared(target)
-    recorded = target.sql(
-        "SELECT Format_id, LENGTH(Gtrid), LENGTH(Bqual),"
-        " CONCAT('0x', HEX(Gtrid), HEX(Bqual)) FROM mtsd.slave_prepared_transaction"
-    )
-    assert set(recorded) == prepared(target)
-    assert target.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(0,)]
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)

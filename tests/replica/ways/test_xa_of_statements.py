@@ -7,7 +7,7 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from tests.apply.statements.test_load_data import file
+from tests.apply.statements.loading import file
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.servers.mysqld import GTIDS, Server

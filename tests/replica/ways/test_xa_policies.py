@@ -15,7 +15,8 @@ from tests.fix_kills import kill_either
 from tests.load.xa import XaLoad
 from tests.load.xa_mariadb import MariadbXaLoad
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.ways.test_xa_mariadb import assert_equal, assert_same, prepared
+from tests.replica.ways.xa_of_families import assert_equal, assert_same
+from tests.replica.ways.xa_prepared import prepared
 from tests.servers.mysqld import GTIDS, Options, Server
 from tests.servers.pair import Pair
 
