@@ -58,6 +58,8 @@ class TargetFamily:
     """What a cascade computes may depend on the session: keys may be of computed columns."""
     generates_keys_since: Version
     """Since when it can add an invisible primary key to a table."""
+    guards_each_table: bool
+    """A user needs privileges on a table to change its rows by BINLOG."""
     omits_generated: bool
     """Later versions do not log the values of generated columns."""
     row_modes: int
@@ -161,6 +163,7 @@ MYSQL: Final = TargetFamily(
     has_periods=False,
     cascades_compute=True,
     generates_keys_since=(8, 0, 30),
+    guards_each_table=False,
     omits_generated=False,
     row_modes=-1,
     truncates_since=(8, 0, 0),
@@ -207,6 +210,7 @@ MARIADB: Final = TargetFamily(
     has_periods=True,
     cascades_compute=False,
     generates_keys_since=NEVER,
+    guards_each_table=True,
     omits_generated=True,
     # Its other bits are not MySQL's.
     row_modes=NO_UNSIGNED_SUBTRACTION,

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from mtsd.apply.session.family import TARGETS
 from mtsd.apply.session.retry import worth_a_retry
 from mtsd.apply.sql import literals
 from mtsd.apply.tables.facts import Name, TableFacts
@@ -46,7 +47,7 @@ async def read_facts(
     name of a month). Raises ServerError, ConnectionLostError.
     """
     # Where keys cannot depend on the session, a cascade computes nothing that does.
-    cascades = flavour is Flavour.MYSQL
+    cascades = TARGETS[flavour].cascades_compute
     found: dict[Name, TableFacts] = {}
     children: dict[Name, set[Name]] = {}
     asked: set[Name] = set()

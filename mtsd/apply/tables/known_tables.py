@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from mtsd.apply.session.family import TARGETS
 from mtsd.apply.tables.computed_tables import is_computed
 from mtsd.apply.tables.facts import Name, TableFacts
 from mtsd.apply.tables.facts_reading import NO_SETTING, Setting, read_facts
@@ -27,7 +28,7 @@ from mtsd.model.errors import ServerError
 from mtsd.model.group import Group
 from mtsd.model.names import folded
 from mtsd.model.outcome.reason import Reason, Refused
-from mtsd.model.server import Flavour, ServerVersion, flavour_of, version_of
+from mtsd.model.server import ServerVersion, flavour_of, version_of
 from mtsd.model.step import Statement
 from mtsd.wire.connection import Connection
 
@@ -171,7 +172,7 @@ class KnownTables:
         """
         self.forgotten += 1
         source, server = self._source.flavour, self._server.flavour
-        if source is Flavour.MARIADB and server is Flavour.MYSQL:
+        if source is not server and TARGETS[server].cascades_compute:
             # Table maps of a MariaDB need not change with a foreign key that refers to the table,
             # and only what a MySQL computes counts further than the table.
             self.clear()
@@ -237,7 +238,7 @@ class KnownTables:
         facts = await read_facts(connection, self._server.flavour, left, state)
         for name in left:
             denied = None
-            if self._by_binlog and self._server.flavour is Flavour.MARIADB:
+            if self._by_binlog and TARGETS[self._server.flavour].guards_each_table:
                 denied = await why_denied(connection, name)
             found[name] = _Reading(now, facts.get(name), denied)
         return found

@@ -24,8 +24,9 @@ from mtsd.apply.tables.facts import Name, TableFacts
 from mtsd.model.error_numbers import ER
 from mtsd.model.errors import ServerError
 from mtsd.model.outcome.reason import Reason, Refused, refuse
-from mtsd.model.server import Flavour, ServerVersion
+from mtsd.model.server import ServerVersion
 from mtsd.wire.connection import Connection
+from mtsd.wire.family import SERVERS
 
 HISTORY = Reason(
     "table {table} has system versioning on the target, a MariaDB from 11.5 on, where rows of an"
@@ -139,4 +140,4 @@ def _is_table(database: str, table: str) -> bytes:
 
 
 def _are_mariadb(*servers: ServerVersion) -> bool:
-    return all(server.flavour is Flavour.MARIADB for server in servers)
+    return all(SERVERS[server.flavour].has_history for server in servers)
