@@ -12,7 +12,7 @@ import pytest
 from mtsd.schedule.policies.choice import POLICIES
 from tests.fix_families import installed
 from tests.fix_kills import kill_either
-from tests.load.xa import XaLoad
+from tests.load.xa import DATABASES, MariadbXaLoad, XaLoad
 from tests.load.xa_mariadb import MariadbXaLoad
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.replica.ways.xa_of_families import assert_equal, assert_same
@@ -23,7 +23,6 @@ from tests.servers.pair import Pair
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
 LONG = pytest.mark.long
 SERIES: Final = ("9.7", "10.11", "11.8")
-DATABASES: Final = ("xa0", "xa1", "xa2")
 GROUP_COMMITS: Final[Options] = {
     "binlog_format": "ROW",
     "binlog_commit_wait_count": 6,
