@@ -35,6 +35,6 @@ def test_a_position_that_moves_is_not_past_the_sources_end(
     with Pair(gtids, gtids) as pair, DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
         load = MixedLoad(pair.source, seed=5, databases=2)
         load.prepare()
-        with load.running(rate=200):
+        with load.running(rate=60):
             daemon.wait_until_caught_up()
             assert "position-available" in told(tmp_path, daemon.settings).lines
