@@ -196,7 +196,7 @@ def clean(installation: Installation, fresh: Fresh, connect: Connect, datadir: P
         _ask(client, f"SET sql_select_limit = {_ALL_ROWS}")
         for statement in installation.replica_resets:
             _ask(client, statement)
-        _put_back(client, fresh)
+        _put_variables_back(client, fresh)
     with closing(connect()) as client:
         _end_sessions(client)
         _ask(client, "SET sql_log_bin = 0, foreign_key_checks = 0")
@@ -215,7 +215,7 @@ def clean(installation: Installation, fresh: Fresh, connect: Connect, datadir: P
             _ask(client, "RESET PERSIST")
             persisted.unlink()
         # Some may only be changed when the accounts are gone.
-        _put_back(client, fresh)
+        _put_variables_back(client, fresh)
         _forget_log(installation, fresh, client)
         # What LOAD DATA has read.
         for name in _files(datadir) - fresh.files:
@@ -238,11 +238,12 @@ def _forget_log(
 
 
 def variables(client: pymysql.connections.Connection) -> dict[str, str]:
+    """Return the global variables that change only if somebody sets them."""
     found = _ask(client, "SHOW GLOBAL VARIABLES")
     return {name: value for name, value in found if not _VOLATILE.match(name)}
 
 
-def _put_back(client: pymysql.connections.Connection, fresh: Fresh) -> None:
+def _put_variables_back(client: pymysql.connections.Connection, fresh: Fresh) -> None:
     for name, value in _ask(client, "SHOW GLOBAL VARIABLES"):
         wanted = fresh.variables.get(name, value)
         if wanted == value:
