@@ -59,8 +59,13 @@ def _family(metric: Metric, status: Status) -> Family:
     make = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
     family = make(metric.name, metric.help, labels=labels)
     for values, value in metric.samples(status):
-        family.add_metric([channel, *values], value)
+        family.add_metric([channel, *map(_as_utf8, values)], value)
     return family
+
+
+def _as_utf8(label: str) -> str:
+    """Return a label that the format can hold: a name that is not UTF-8 has half characters."""
+    return label.encode("utf-8", "backslashreplace").decode()
 
 
 def _buckets(ages: AgesStatus) -> Iterator[tuple[str, float]]:

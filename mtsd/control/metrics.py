@@ -66,7 +66,9 @@ def most_delayed(databases: Sequence[DatabaseStatus]) -> Sequence[DatabaseStatus
     """Return those with something pending that are shown by name, and one for the others."""
     pending = [each for each in databases if each.pending_groups]
     pending.sort(key=lambda each: (-each.lag_seconds, -each.pending_groups, each.name))
-    shown, others = pending[:MOST_DATABASES], pending[MOST_DATABASES:]
+    # A database of that name would be the same series a second time, and nothing would be scraped.
+    shown = [each for each in pending if each.name != OTHERS][:MOST_DATABASES]
+    others = [each for each in pending if each not in shown]
     if others:
         lag = max(each.lag_seconds for each in others)
         shown.append(DatabaseStatus(OTHERS, sum(each.pending_groups for each in others), lag))

@@ -8,11 +8,15 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final
 
+import structlog
+
 from mtsd.control.exposition import CONTENT_TYPE, metrics_text
-from mtsd.control.routes import Answer, Request, Route
+from mtsd.control.routes import Answer, RefusedError, Request, Route
 from mtsd.control.status import Status
 
 _PLAIN: Final = "text/plain; charset=utf-8"
+
+log = structlog.get_logger(__name__)
 
 
 def not_ready(status: Status) -> str:
@@ -25,20 +29,29 @@ def not_ready(status: Status) -> str:
     return "" if connections.target.connected else "not connected to the target"
 
 
+def _told(text: Callable[[], str]) -> str:
+    """Return what it returns. Raises RefusedError: what an error says may be for few eyes."""
+    try:
+        return text()
+    except Exception:
+        log.exception("the status cannot be told")
+        message = "the status cannot be told: the log of mtsd says why"
+        raise RefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, message) from None
+
+
 def probes(provider: Callable[[], Status], *, exporter_names: bool = False) -> tuple[Route, ...]:
     """Return the routes; none of them changes anything. `exporter_names`: see `metrics_text`."""
 
     async def metrics(_: Request) -> Answer:
-        return Answer(
-            metrics_text(provider(), exporter_names=exporter_names), content_type=CONTENT_TYPE
-        )
+        text = _told(lambda: metrics_text(provider(), exporter_names=exporter_names))
+        return Answer(text, content_type=CONTENT_TYPE)
 
     async def healthz(_: Request) -> Answer:
         # Whoever is asked answers: that the event loop runs is all there is to know.
         return Answer("ok\n", content_type=_PLAIN)
 
     async def readyz(_: Request) -> Answer:
-        why = not_ready(provider())
+        why = _told(lambda: not_ready(provider()))
         if why:
             return Answer(f"{why}\n", HTTPStatus.SERVICE_UNAVAILABLE, _PLAIN)
         return Answer("ok\n", content_type=_PLAIN)

@@ -2,11 +2,13 @@ import re
 from dataclasses import replace
 
 import pytest
+import structlog
 from prometheus_client.parser import text_string_to_metric_families
 
 from mtsd.control.exposition import metrics_text
 from mtsd.control.metrics import METRICS, MOST_DATABASES, OTHERS, Kind, most_delayed
-from mtsd.control.probes import not_ready
+from mtsd.control.probes import not_ready, probes
+from mtsd.control.routes import RefusedError, Request, Routes
 from mtsd.control.status import (
     AgesStatus,
     ConnectionsStatus,
@@ -153,6 +155,31 @@ def test_many_databases_are_few_series() -> None:
     assert [each.name for each in shown[:2]] == ["d14", "d13"]
     assert len(shown) == MOST_DATABASES + 1
     assert shown[-1] == DatabaseStatus(OTHERS, 1 + 2 + 3 + 1 + 2, 4.0)
+
+
+def test_any_name_of_a_database_is_a_label_once() -> None:
+    """Prometheus takes nothing of what has a series twice, or is not UTF-8."""
+    names = (OTHERS, "caf\udce9", 'a"b\\c\nd')
+    many = [DatabaseStatus(f"d{number}", 1, 1.0) for number in range(MOST_DATABASES)]
+    databases = (*(DatabaseStatus(name, 1, 9.0) for name in names), *many)
+    text = metrics_text(replace(STATUS, databases=databases))
+    series = [line for line in text.splitlines() if line.startswith("mtsd_database_lag_seconds{")]
+    assert len({line.rpartition(" ")[0] for line in series}) == len(series) == MOST_DATABASES + 1
+    found = samples_of(text)
+    assert found["mtsd_database_lag_seconds", frozenset({("database", names[2])})] == 9
+    assert found["mtsd_database_lag_seconds", frozenset({("database", "caf\\udce9")})] == 9
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/readyz"])
+async def test_what_fails_is_for_the_log_only(path: str) -> None:
+    def fail() -> Status:
+        raise ValueError(SECRET)
+
+    route = Routes(probes(fail)).find("GET", path)
+    with pytest.raises(RefusedError) as refused, structlog.testing.capture_logs() as logs:
+        await route.answer(Request("GET", path))
+    assert SECRET not in refused.value.answer.body
+    assert logs[0]["event"] == "the status cannot be told"
 
 
 @pytest.mark.parametrize(
