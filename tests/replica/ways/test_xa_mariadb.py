@@ -11,7 +11,6 @@ from tests.fix_daemon import SIGKILLED
 from tests.fix_families import families
 from tests.fix_kills import kill_either
 from tests.load.xa import DATABASES, MariadbXaLoad
-from tests.load.xa_mariadb import DATABASES, MariadbXaLoad
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.replica.ways.xa_of_families import PAIRS, assert_equal, running
 from tests.replica.ways.xa_prepared import prepare, prepared

@@ -13,7 +13,6 @@ from mtsd.schedule.policies.choice import POLICIES
 from tests.fix_families import installed
 from tests.fix_kills import kill_either
 from tests.load.xa import DATABASES, MariadbXaLoad, XaLoad
-from tests.load.xa_mariadb import MariadbXaLoad
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.replica.ways.xa_of_families import assert_equal, assert_same
 from tests.replica.ways.xa_prepared import prepared
