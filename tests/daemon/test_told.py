@@ -155,6 +155,8 @@ def test_a_replica_is_told_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixtur
             on_target += "replication_applier_status_by_worker ORDER BY worker_id"
             rows = _rows_when(pair.target, on_target, (0, "ON", "running", 0))
             assert [number for number, *_ in rows] == [0, 1, 2, 3, 4]
+            # It comes once the source has told its server_id.
+            _rows_when(pair.target, "SELECT COUNT(*) FROM mtsd.heartbeat", (1,))
             ((server_id, behind, file),) = pair.target.sql(
                 "SELECT server_id, TIMESTAMPDIFF(SECOND, ts, UTC_TIMESTAMP(6)),"
                 " relay_master_log_file FROM mtsd.heartbeat"

@@ -105,10 +105,11 @@ class CreatedTable:
     async def end(self, group: Group, row: WorkerRow) -> None:
         """Commit the rows, and settle the group. Raises ServerError, ApplyError."""
         doubt = self._begun
+        if self.is_apart and not self._by_pieces:
+            await doubt.done_by(lambda: self._applier.commit_settled(row, group.number))
+            return
         if not self.is_apart and not self.is_there:
             await self._applier.commit_table()
-        elif self.is_apart and not self._by_pieces:
-            await self._applier.commit_settled(row, group.number)
         await doubt.done(lambda: self._applier.settle(row, group.number))
 
     async def drop(self) -> None:

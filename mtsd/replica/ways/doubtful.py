@@ -133,6 +133,17 @@ class Doubtful:
         self._answer(Outcome.DONE)
         await self._go_on(settle=settle)
 
+    async def done_by(self, commit: Settling) -> None:
+        """Commit the last effect, which settles the group in the same transaction.
+
+        Raises ServerError; then the effect has failed.
+        """
+        await self._reached(FaultPoint.BEFORE_SETTLED)
+        await commit()
+        self._answer(Outcome.DONE)
+        await self._go_on()
+        await self._reached(FaultPoint.AFTER_SETTLED)
+
     async def failed(self, error: MtsdError) -> Outcome:
         """Note that an effect has failed and was rolled back; return what came of it.
 
