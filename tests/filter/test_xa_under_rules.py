@@ -7,8 +7,8 @@ import pytest
 
 from tests.filter.beside_a_replica import Rules, Three
 from tests.fix_daemon import NEEDS_PERSON
-from tests.replica.ways.xa_of_families import assert_equal, running
-from tests.replica.ways.xa_prepared import prepare, prepared
+from tests.replica.xa.xa_of_families import assert_equal, running
+from tests.replica.xa.xa_prepared import prepare, prepared
 from tests.servers.mariadb import provide_mariadb
 from tests.servers.provision import provide
 

@@ -21,7 +21,7 @@ from tests.load.mariadb import unequal
 from tests.load.mixed import Mix, MixedLoad
 from tests.load.xa import XaLoad
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.ways.xa_of_mysql import assert_equal
+from tests.replica.xa.xa_of_mysql import assert_equal
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Server
 from tests.servers.pair import Pair
 from tests.servers.provision import Options

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.ways.xa_prepared import prepared
+from tests.replica.xa.xa_prepared import prepared
 from tests.servers.mysqld import Server
 from tests.servers.pair import Pair
 

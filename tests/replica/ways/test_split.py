@@ -22,8 +22,8 @@ from tests.replica.ways.splitting import (
     insert,
     stopped_in_step,
 )
-from tests.replica.ways.xa_of_mysql import TARGETS
-from tests.replica.ways.xa_prepared import prepared
+from tests.replica.xa.xa_of_mysql import TARGETS
+from tests.replica.xa.xa_prepared import prepared
 from tests.servers.locks import waiting_session
 from tests.servers.mariadb import provide_mariadb
 from tests.servers.mysqld import GTIDS, Server

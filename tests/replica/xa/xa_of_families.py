@@ -8,7 +8,7 @@ import pytest
 
 from tests.fix_families import families
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.ways.xa_prepared import assert_recorded
+from tests.replica.xa.xa_prepared import assert_recorded
 from tests.servers.mysqld import Server
 from tests.servers.pair import Pair
 

@@ -9,7 +9,7 @@ import pytest
 from mtsd.model.fault_points import FaultPoint
 from tests.fix_daemon import NEEDS_PERSON, SIGKILLED, command
 from tests.replica.daemon_process import DaemonProcess
-from tests.replica.ways.xa_prepared import prepare, prepared
+from tests.replica.xa.xa_prepared import prepare, prepared
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Options, Server
 from tests.servers.pair import Pair
 

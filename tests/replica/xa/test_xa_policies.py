@@ -14,8 +14,8 @@ from tests.fix_families import installed
 from tests.fix_kills import kill_either
 from tests.load.xa import DATABASES, MariadbXaLoad, XaLoad
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.ways.xa_of_families import assert_equal, assert_same
-from tests.replica.ways.xa_prepared import prepared
+from tests.replica.xa.xa_of_families import assert_equal, assert_same
+from tests.replica.xa.xa_prepared import prepared
 from tests.servers.mysqld import GTIDS, Options, Server
 from tests.servers.pair import Pair
 

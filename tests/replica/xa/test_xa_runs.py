@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.replica.daemon_process import Value
-from tests.replica.ways.xa_of_mysql import TARGETS, assert_equal, running
-from tests.replica.ways.xa_prepared import prepare, prepared
+from tests.replica.xa.xa_of_mysql import TARGETS, assert_equal, running
+from tests.replica.xa.xa_prepared import prepare, prepared
 from tests.servers.locks import wait_for_lock_wait
 from tests.servers.mysqld import GTIDS, Options, Server
 

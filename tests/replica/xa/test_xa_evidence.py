@@ -9,8 +9,8 @@ import pytest
 from mtsd.model.fault_points import FaultPoint
 from tests.fix_daemon import SIGKILLED, servers_and_daemon
 from tests.replica.daemon_process import DaemonProcess
-from tests.replica.ways.xa_of_mysql import KINDS, TARGETS, assert_equal, running
-from tests.replica.ways.xa_prepared import prepare, prepared
+from tests.replica.xa.xa_of_mysql import KINDS, TARGETS, assert_equal, running
+from tests.replica.xa.xa_prepared import prepare, prepared
 from tests.servers.mysqld import GTIDS
 from tests.servers.pair import Pair
 

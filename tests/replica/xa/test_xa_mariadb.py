@@ -12,8 +12,8 @@ from tests.fix_families import families
 from tests.fix_kills import kill_either
 from tests.load.xa import DATABASES, MariadbXaLoad
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.ways.xa_of_families import PAIRS, assert_equal, running
-from tests.replica.ways.xa_prepared import prepare, prepared
+from tests.replica.xa.xa_of_families import PAIRS, assert_equal, running
+from tests.replica.xa.xa_prepared import prepare, prepared
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
 LONG = pytest.mark.long

@@ -7,8 +7,8 @@ import pytest
 from mtsd.model.fault_points import FaultPoint
 from tests.fix_daemon import SIGKILLED
 from tests.replica.daemon_process import Value
-from tests.replica.ways.xa_of_families import PAIRS, assert_equal, running
-from tests.replica.ways.xa_prepared import prepare, prepared
+from tests.replica.xa.xa_of_families import PAIRS, assert_equal, running
+from tests.replica.xa.xa_prepared import prepare, prepared
 from tests.servers.mysqld import Server
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]

@@ -9,8 +9,8 @@ import pytest
 from tests.fix_kills import kill_either
 from tests.load.xa import XaLoad
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.ways.xa_of_mysql import TARGETS, assert_equal
-from tests.replica.ways.xa_prepared import prepared
+from tests.replica.xa.xa_of_mysql import TARGETS, assert_equal
+from tests.replica.xa.xa_prepared import prepared
 from tests.servers.mysqld import GTIDS
 from tests.servers.pair import Pair
 

@@ -11,8 +11,8 @@ from mtsd.model.fault_points import FaultPoint
 from tests.fix_daemon import command
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.ways.xa_of_mysql import KINDS, TARGETS, assert_equal, running
-from tests.replica.ways.xa_prepared import prepare, prepared
+from tests.replica.xa.xa_of_mysql import KINDS, TARGETS, assert_equal, running
+from tests.replica.xa.xa_prepared import prepare, prepared
 from tests.servers.locks import waiting_session
 from tests.servers.mysqld import GTIDS
 from tests.servers.pair import Pair

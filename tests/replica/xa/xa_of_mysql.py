@@ -8,7 +8,7 @@ import pytest
 
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.ways.xa_prepared import assert_recorded
+from tests.replica.xa.xa_prepared import assert_recorded
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Options
 from tests.servers.pair import Pair
 

@@ -8,8 +8,8 @@ from tests.fix_daemon import NEEDS_PERSON, command, stopped_at
 from tests.fix_servers import wait_for
 from tests.operations.skipping import REASON, group_of
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.ways.xa_of_families import running
-from tests.replica.ways.xa_prepared import prepare, prepared
+from tests.replica.xa.xa_of_families import running
+from tests.replica.xa.xa_prepared import prepare, prepared
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
