@@ -177,6 +177,14 @@ def test_rows_of_no_column() -> None:
         list(decoder.changes(rows_event(EventType.WRITE_ROWS_EVENT, 1, 0, b"\0\1\2")))
 
 
+@pytest.mark.parametrize(
+    ("size", "written"),
+    [(127, b"\x7f"), (128, b"\x80\x01"), (16_383, b"\xff\x7f"), (16_384, b"\x80\x80\x01")],
+)
+def test_the_length_of_a_json_string_takes_one_byte_up_to_127(size: int, written: bytes) -> None:
+    assert json_text(b"\x0c" + written + b"x" * size) == f'"{"x" * size}"'
+
+
 def test_json_that_is_cut_off_or_shares_its_bytes() -> None:
     assert json_text(DOCUMENT) == '{"k": "a long enough one"}'
     for size in range(1, len(DOCUMENT) - 1):
