@@ -13,8 +13,7 @@ from mtsd.apply.position.position_tables import InDoubt
 from mtsd.binlog.sql.repeatable import errors_of_a_second_time
 from mtsd.model.errors import ApplyError, ServerError
 from mtsd.model.fault_points import Reached
-from mtsd.model.group import Group, GroupKind, GroupOpened
-from mtsd.model.position import NOWHERE
+from mtsd.model.group import Group, GroupKind
 from mtsd.model.step import Statement, StatementKind, Step
 from mtsd.replica.ways.doubtful import Doubtful
 from mtsd.replica.ways.in_doubt import InDoubtWorker, doubt_of, doubt_of_definition
@@ -153,22 +152,3 @@ def definition_of_streamed(steps: tuple[Step, ...]) -> Statement:
             " memory. Raise replica.pending_jobs_size_max above its size"
         )
     return first
-
-
-def beginning_of(opened: GroupOpened) -> Group:
-    """Return what is known about a streamed group that creates a table, before its first steps."""
-    return Group(
-        number=opened.number,
-        kind=GroupKind.CREATE_SELECT,
-        end=NOWHERE,
-        databases=(),
-        alone=True,
-        steps=(),
-        size=0,
-        row_flags=None,
-        format_description=opened.format_description,
-        gtid=opened.gtid,
-        last_committed=0,
-        sequence_number=0,
-        commit_time=opened.commit_time,
-    )

@@ -11,8 +11,9 @@ from mtsd.apply.position.position_tables import InDoubt
 from mtsd.apply.session.statement_states import is_of_its_thread
 from mtsd.binlog.sql.statement_secrets import excerpt
 from mtsd.model.errors import ApplyError
-from mtsd.model.group import Group, GroupKind
+from mtsd.model.group import Group, GroupKind, GroupOpened
 from mtsd.model.outcome.failed_group import FailedGroup
+from mtsd.model.position import NOWHERE
 from mtsd.model.step import Statement
 from mtsd.replica.recovery.left_prepared import OF_ROWS
 from mtsd.schedule.doubt import trace_of_definition
@@ -132,3 +133,23 @@ def _excerpt(group: Group) -> bytes:
         if isinstance(step, Statement):
             return excerpt(step.query)
     return b""
+
+
+def beginning_of(opened: GroupOpened, kind: GroupKind) -> Group:
+    """Return what is known about a streamed group of that kind before its first steps."""
+    return Group(
+        number=opened.number,
+        kind=kind,
+        end=NOWHERE,
+        databases=(),
+        alone=True,
+        steps=(),
+        size=0,
+        row_flags=None,
+        format_description=opened.format_description,
+        gtid=opened.gtid,
+        last_committed=0,
+        sequence_number=0,
+        commit_time=opened.commit_time,
+        xid=opened.xid,
+    )

@@ -17,9 +17,8 @@ from mtsd.apply.session.obstacle import past_obstacles
 from mtsd.binlog.bytes.event_type import THREAD_SPECIFIC
 from mtsd.model.errors import ApplyError, NeedsPersonError, NotSupportedError, ServerError
 from mtsd.model.fault_points import Reached
-from mtsd.model.group import Group, GroupKind, GroupOpened
+from mtsd.model.group import Group, GroupKind
 from mtsd.model.outcome.failed_group import FailedGroup
-from mtsd.model.position import NOWHERE
 from mtsd.model.step import Rows, Statement, Step
 from mtsd.model.xa_xid import XaXid
 from mtsd.replica.ways.doubtful import Doubtful, HalfAppliedError
@@ -200,23 +199,3 @@ async def check_streamed(applier: Applier, steps: tuple[Step, ...], definitions:
 
 def _uses_temporary(step: Step) -> bool:
     return isinstance(step, Statement) and bool(step.flags & THREAD_SPECIFIC)
-
-
-def beginning_of(opened: GroupOpened) -> Group:
-    """Return what is known about a streamed XA transaction before its end."""
-    return Group(
-        number=opened.number,
-        kind=GroupKind.XA_PREPARE,
-        end=NOWHERE,
-        databases=(),
-        alone=True,
-        steps=(),
-        size=0,
-        row_flags=None,
-        format_description=opened.format_description,
-        gtid=opened.gtid,
-        last_committed=0,
-        sequence_number=0,
-        commit_time=opened.commit_time,
-        xid=opened.xid,
-    )

@@ -35,7 +35,7 @@ from mtsd.replica.ways import created_table, xa_branch
 from mtsd.replica.ways.choose import Way, choose_streamed
 from mtsd.replica.ways.created_table import CreatedTable
 from mtsd.replica.ways.doubtful import Doubtful, keep_record
-from mtsd.replica.ways.in_doubt import InDoubtWorker
+from mtsd.replica.ways.in_doubt import InDoubtWorker, beginning_of
 from mtsd.replica.ways.streamed_failures import (
     StreamedGroupError,
     failed_stream,
@@ -143,14 +143,14 @@ class StreamedGroups:
             shows_itself = opened.number in self._worker.settings.show_themselves
             self._table = CreatedTable(
                 self._applier,
-                created_table.beginning_of(opened),
+                beginning_of(opened, GroupKind.CREATE_SELECT),
                 worker,
                 self._reached,
                 repeats=shows_itself,
             )
             return
         if way is Way.BRANCH:
-            known = xa_branch.beginning_of(opened)
+            known = beginning_of(opened, GroupKind.XA_PREPARE)
             self._branch = Branch(self._applier, known, worker, self._reached)
             return
         with self._coordinator.pulse.waiting(Wait.TARGET):
