@@ -12,7 +12,7 @@ import pytest
 from mtsd.apply.appliers.binlog_applier import BinlogApplier
 from mtsd.binlog.bytes.framing import FileFramer
 from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
-from mtsd.model.fault_points import FaultPoint
+from mtsd.model.fault_points import FaultPoint, nothing
 from mtsd.model.group import Group
 from mtsd.replica.recovery.verdict import Verdict
 from mtsd.replica.ways.doubtful import HalfAppliedError
@@ -24,7 +24,6 @@ from tests.replica.ways.dying_applier import (
     WORKER,
     DiedError,
     Target,
-    nothing,
     successor_of,
     verdict_of,
 )

@@ -64,10 +64,6 @@ class Target:
         return bool(self.server.sql("SELECT Id FROM mtsd.slave_worker_info WHERE Token <> 1"))
 
 
-async def nothing(_point: FaultPoint) -> None:
-    pass
-
-
 async def verdict_of(applier: BinlogApplier, group: Group) -> Verdict:
     (row,) = await applier._connection.query(TABLES.select_in_doubt())
     doubt = TABLES.in_doubt(row)

@@ -10,7 +10,7 @@ import pytest
 from mtsd.apply.appliers.binlog_applier import BinlogApplier
 from mtsd.binlog.bytes.framing import FileFramer
 from mtsd.model.errors import ApplyError, MtsdError, NeedsPersonError, ServerError
-from mtsd.model.fault_points import FaultPoint
+from mtsd.model.fault_points import FaultPoint, nothing
 from mtsd.model.group import Group, GroupKind
 from mtsd.replica.recovery.verdict import Verdict
 from mtsd.replica.ways.doubtful import HalfAppliedError
@@ -27,7 +27,6 @@ from tests.replica.ways.dying_applier import (
     DiedError,
     Target,
     dying,
-    nothing,
     successor_of,
     verdict_of,
 )
