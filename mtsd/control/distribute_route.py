@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import TypeAdapter, ValidationError
 
 from mtsd.control.reload_route import NotNowError
-from mtsd.control.routes import Answer, RefusedError, Request, Route
+from mtsd.control.routes import Answer, Request, RequestRefusedError, Route
 from mtsd.control.status import DistributionStatus
 from mtsd.model.distribution import NotPossibleError
 
@@ -49,13 +49,13 @@ def distribute_route(distribute: Callable[[Change], DistributionStatus]) -> Rout
             wrong = "; ".join(
                 f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()
             )
-            raise RefusedError(HTTPStatus.BAD_REQUEST, f"not a change: {wrong}") from error
+            raise RequestRefusedError(HTTPStatus.BAD_REQUEST, f"not a change: {wrong}") from error
         try:
             result = distribute(change)
         except NotPossibleError as error:
-            raise RefusedError(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from error
+            raise RequestRefusedError(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from error
         except NotNowError as error:
-            raise RefusedError(HTTPStatus.CONFLICT, str(error)) from error
+            raise RequestRefusedError(HTTPStatus.CONFLICT, str(error)) from error
         return Answer.of(asdict(result))
 
     return Route("POST", "/distribute", answer)

@@ -15,7 +15,7 @@ LABELS: Final = ("master_host", "master_uuid", "channel_name", "connection_name"
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ReplicaStatusColumn:
     """A column of SHOW SLAVE STATUS, in lower case, and its value; None: NULL, no sample."""
 
     name: str
@@ -46,15 +46,15 @@ def _apply_error(status: Status) -> float:
 
 
 COLUMNS: Final = (
-    Column("slave_io_running", lambda s: float(s.connections.source.connected)),
-    Column("slave_sql_running", _applies),
-    Column("seconds_behind_master", lambda s: s.lag_seconds),
-    Column("sql_delay", lambda s: s.delay),
-    Column("sql_remaining_delay", lambda s: s.remaining_delay or None),
-    Column("read_master_log_pos", lambda s: s.received.pos),
-    Column("exec_master_log_pos", lambda s: s.executed.pos),
-    Column("master_server_id", lambda s: s.source_log.server_id),
-    Column("last_io_errno", _source_error),
-    Column("last_sql_errno", _apply_error),
-    Column("last_errno", _apply_error),
+    ReplicaStatusColumn("slave_io_running", lambda s: float(s.connections.source.connected)),
+    ReplicaStatusColumn("slave_sql_running", _applies),
+    ReplicaStatusColumn("seconds_behind_master", lambda s: s.lag_seconds),
+    ReplicaStatusColumn("sql_delay", lambda s: s.delay),
+    ReplicaStatusColumn("sql_remaining_delay", lambda s: s.remaining_delay or None),
+    ReplicaStatusColumn("read_master_log_pos", lambda s: s.received.pos),
+    ReplicaStatusColumn("exec_master_log_pos", lambda s: s.executed.pos),
+    ReplicaStatusColumn("master_server_id", lambda s: s.source_log.server_id),
+    ReplicaStatusColumn("last_io_errno", _source_error),
+    ReplicaStatusColumn("last_sql_errno", _apply_error),
+    ReplicaStatusColumn("last_errno", _apply_error),
 )

@@ -9,7 +9,7 @@ from http import HTTPStatus
 
 import h11
 
-from mtsd.control.routes import Answer, RefusedError, Request, Routes
+from mtsd.control.routes import Answer, Request, RequestRefusedError, Routes
 
 LARGEST_BODY = 65_536
 _LARGEST_HEAD = 16_384
@@ -50,18 +50,20 @@ async def _answer(
             path, _, query = head.target.decode("latin-1").partition("?")
             route = routes.find(head.method.decode("ascii"), path)
             body = await _body(connection, reader, writer)
-    except RefusedError as refused:
+    except RequestRefusedError as refused:
         return refused.answer
     except h11.RemoteProtocolError as error:
         if connection.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
             raise
-        return RefusedError(HTTPStatus(error.error_status_hint), f"not a request: {error}").answer
+        return RequestRefusedError(
+            HTTPStatus(error.error_status_hint), f"not a request: {error}"
+        ).answer
     try:
         return await route.answer(Request(route.method, path, query, body))
-    except RefusedError as refused:
+    except RequestRefusedError as refused:
         return refused.answer
     except Exception as error:  # noqa: BLE001 - the client is told
-        return RefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, repr(error)).answer
+        return RequestRefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, repr(error)).answer
 
 
 async def _head(connection: h11.Connection, reader: asyncio.StreamReader) -> h11.Request:
@@ -89,7 +91,7 @@ async def _body(
         elif isinstance(event, h11.Data):
             body += event.data
             if len(body) > LARGEST_BODY:
-                raise RefusedError(
+                raise RequestRefusedError(
                     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
                     f"the body is larger than {LARGEST_BODY} bytes",
                 )

@@ -11,7 +11,7 @@ from typing import Final
 import structlog
 
 from mtsd.control.exposition import CONTENT_TYPE, metrics_text
-from mtsd.control.routes import Answer, RefusedError, Request, Route
+from mtsd.control.routes import Answer, Request, RequestRefusedError, Route
 from mtsd.control.status import Status
 
 _PLAIN: Final = "text/plain; charset=utf-8"
@@ -30,13 +30,16 @@ def not_ready(status: Status) -> str:
 
 
 def _told(text: Callable[[], str]) -> str:
-    """Return what it returns. Raises RefusedError: what an error says may be for few eyes."""
+    """Return what it returns.
+
+    Raises RequestRefusedError: what an error says may be for few eyes.
+    """
     try:
         return text()
     except Exception:
         log.exception("the status cannot be told")
         message = "the status cannot be told: the log of mtsd says why"
-        raise RefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, message) from None
+        raise RequestRefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, message) from None
 
 
 def probes(provider: Callable[[], Status], *, exporter_names: bool = False) -> tuple[Route, ...]:

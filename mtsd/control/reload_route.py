@@ -5,7 +5,7 @@ from http import HTTPStatus
 
 from mtsd.config import ConfigurationError
 from mtsd.config.reloading import Reloaded
-from mtsd.control.routes import Answer, RefusedError, Request, Route
+from mtsd.control.routes import Answer, Request, RequestRefusedError, Route
 
 
 class NotNowError(Exception):
@@ -20,13 +20,13 @@ def reload_route(reload: Callable[[], Reloaded]) -> Route:
             change = reload()
         except ConfigurationError as error:
             problems = [str(problem) for problem in error.problems]
-            raise RefusedError(
+            raise RequestRefusedError(
                 HTTPStatus.UNPROCESSABLE_ENTITY,
                 f"configuration refused, nothing has changed: {'; '.join(problems)}",
                 more={"problems": problems},
             ) from error
         except NotNowError as error:
-            raise RefusedError(HTTPStatus.CONFLICT, str(error)) from error
+            raise RequestRefusedError(HTTPStatus.CONFLICT, str(error)) from error
         return Answer.of(
             {
                 "applied": change.applied,

@@ -24,16 +24,18 @@ class Request:
     def object(self) -> dict[str, object]:
         """Return the JSON object of the body; empty if there is no body.
 
-        Raises RefusedError if it is anything else.
+        Raises RequestRefusedError if it is anything else.
         """
         if not self.body:
             return {}
         try:
             found = json.loads(self.body)
         except ValueError as error:
-            raise RefusedError(HTTPStatus.BAD_REQUEST, f"the body is not JSON: {error}") from None
+            raise RequestRefusedError(
+                HTTPStatus.BAD_REQUEST, f"the body is not JSON: {error}"
+            ) from None
         if not isinstance(found, dict):
-            raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is not a JSON object")
+            raise RequestRefusedError(HTTPStatus.BAD_REQUEST, "the body is not a JSON object")
         return found
 
 
@@ -52,7 +54,7 @@ class Answer:
         return cls(json.dumps(content, ensure_ascii=False), status)
 
 
-class RefusedError(Exception):
+class RequestRefusedError(Exception):
     """A request is refused with an HTTP status; `more` is added to the answer's object."""
 
     def __init__(
@@ -77,7 +79,7 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What answers one method on one path; it may raise RefusedError."""
+    """What answers one method on one path; it may raise RequestRefusedError."""
 
     method: str
     path: str
@@ -95,15 +97,17 @@ class Routes:
                 raise ValueError(f"two routes for {route.method} {route.path}")
 
     def find(self, method: str, path: str) -> Route:
-        """Return the route of a request. Raises RefusedError if there is none."""
+        """Return the route of a request. Raises RequestRefusedError if there is none."""
         methods = self._by_path.get(path)
         if methods is None:
             known = ", ".join(sorted(self._by_path))
-            raise RefusedError(HTTPStatus.NOT_FOUND, f"there is nothing at {path}, only: {known}")
+            raise RequestRefusedError(
+                HTTPStatus.NOT_FOUND, f"there is nothing at {path}, only: {known}"
+            )
         route = methods.get(method)
         if route is None:
             allowed = ", ".join(sorted(methods))
-            raise RefusedError(
+            raise RequestRefusedError(
                 HTTPStatus.METHOD_NOT_ALLOWED,
                 f"{path} takes {allowed}, not {method}",
                 headers=(("Allow", allowed),),

@@ -28,7 +28,7 @@ from mtsd.daemon.last_stop import StopKeeper
 from mtsd.daemon.logging import set_up_logging
 from mtsd.daemon.notify import Notifier
 from mtsd.daemon.reload_checks import check_distribution, check_tls_files
-from mtsd.daemon.status import NO_PAST, Known, stated
+from mtsd.daemon.status import NO_PAST, DaemonState, stated
 from mtsd.daemon.status_tables import StatusWriter
 from mtsd.daemon.summary import Summary
 from mtsd.daemon.watchdog import Watchdog
@@ -149,7 +149,7 @@ class Daemon:
         """Return the status as the status socket reports it."""
         statistics = self._replica.statistics if self._replica is not None else None
         retried = self._large.retried_after(statistics.executed_number if statistics else 0)
-        known = Known(
+        known = DaemonState(
             phase=self._phase,
             links=self._links,
             obstacle=self._obstacles.what,

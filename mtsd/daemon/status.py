@@ -110,7 +110,7 @@ NO_PAST: Final = Past()
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class DaemonState:
     """What the daemon knows itself, without a run of the replica.
 
     `past` is what its runs have left, `obstacle` what keeps the target from taking changes, and
@@ -156,7 +156,7 @@ def state_of(
 
 
 def stated(
-    known: Known,
+    known: DaemonState,
     settings: Settings,
     statistics: ReplicaStatistics | None,
     distribution: DistributionStatus = NO_DISTRIBUTION,
@@ -208,7 +208,7 @@ def stated(
 
 
 def _of_run(
-    common: Status, known: Known, settings: Settings, statistics: ReplicaStatistics
+    common: Status, known: DaemonState, settings: Settings, statistics: ReplicaStatistics
 ) -> Status:
     """Return the status with what a run tells."""
     now = steady() + statistics.clock_offset
@@ -340,7 +340,7 @@ def shown_time(seconds: float) -> str:
     return datetime.fromtimestamp(int(seconds), UTC).isoformat()
 
 
-def _last_error(known: Known) -> str | None:
+def _last_error(known: DaemonState) -> str | None:
     """Return what is wrong now: with the daemon itself, else with the target or the source."""
     errors = (known.obstacle_error, known.links.target.error, known.links.source.error)
     return known.last_error or next((each.text for each in errors if each is not None), None)

@@ -7,7 +7,7 @@ from typing import Final
 from mtsd.plan.candidate import Candidate
 from mtsd.plan.costs import Machines
 from mtsd.plan.load import Load
-from mtsd.plan.outcome import Outcome
+from mtsd.plan.simulated_run import SimulatedRun
 from mtsd.schedule.policies.choice import POLICIES
 
 _AS_GOOD: Final = 0.95
@@ -23,7 +23,7 @@ class TriedCandidate:
     """A configuration and its outcome."""
 
     candidate: Candidate
-    outcome: Outcome
+    outcome: SimulatedRun
 
 
 def recommended(results: Sequence[TriedCandidate]) -> TriedCandidate:
@@ -102,7 +102,7 @@ def excesses(result: TriedCandidate, load: Load, machines: Machines) -> list[str
     return found
 
 
-def _of_processors(outcome: Outcome, machines: Machines) -> Iterator[tuple[float, str]]:
+def _of_processors(outcome: SimulatedRun, machines: Machines) -> Iterator[tuple[float, str]]:
     shared = machines.target is None
     daemon = outcome.reading + outcome.sending
     used, processors = outcome.target, machines.target or 1

@@ -24,9 +24,9 @@ from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import FIRST_EVENT, Position
 from mtsd.plan.candidate import DEFAULT_SETTINGS, Candidate, CommonSettings
 from mtsd.plan.costs import COLD_GROUPS, COLD_SHARE, Costs, Machines
-from mtsd.plan.outcome import Outcome
 from mtsd.plan.processors import Processors
 from mtsd.plan.replayed_group import ReplayedGroup
+from mtsd.plan.simulated_run import SimulatedRun
 from mtsd.plan.source_stage import SourceStage
 from mtsd.plan.tally import Tally
 from mtsd.plan.target_stage import CHECKPOINTER, Ran, TargetStage
@@ -158,7 +158,7 @@ class Simulation:
         """Whether a checkpoint is due or running."""
         self._mark: LowWaterMark | None = None
 
-    def run(self) -> Outcome:
+    def run(self) -> SimulatedRun:
         """Run to the end of the stream."""
         self._source.send()
         timeline = self._time

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from mtsd.model.group import Group
-from mtsd.plan.outcome import Outcome
+from mtsd.plan.simulated_run import SimulatedRun
 
 _EDGE: Final = 0.05
 """The share of the groups at each end that does not count for the rate."""
@@ -45,11 +45,11 @@ class Tally:
 
     def outcome(
         self, seconds: float, target: float, synced: float, workers: Sequence[float]
-    ) -> Outcome:
+    ) -> SimulatedRun:
         """Return the outcome of a run of `seconds`; the other times are seconds of use."""
         share = 1.0 / seconds if seconds else 0.0
         counts = self._counts
-        return Outcome(
+        return SimulatedRun(
             groups=counts[-1] if counts else 0,
             transactions=len(counts),
             seconds=seconds,

@@ -52,8 +52,8 @@ class Connection:
         """Connect and authenticate; `about` are further attributes of the session, by name.
 
         performance_schema.session_connect_attrs shows these on the server, and the program's name.
-        Raises RefusedError if another attempt would fail too, ServerError with a number in BUSY if
-        one may succeed, ConnectionLostError if the server cannot be reached within
+        Raises SessionRefusedError if another attempt would fail too, ServerError with a number in
+        BUSY if one may succeed, ConnectionLostError if the server cannot be reached within
         `endpoint.connect_timeout` seconds.
         """
         raw = LogIn(endpoint, program_name, about)

@@ -14,7 +14,7 @@ from mtsd.model.error_numbers import ER
 from mtsd.model.errors import CannotConnectError, ConnectionLostError, MtsdError, ServerError
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.inbox import AnswerError
-from mtsd.wire.refusal import RefusedError, no_mysql, refused, tls_failed, unreachable
+from mtsd.wire.refusal import SessionRefusedError, no_mysql, refused, tls_failed, unreachable
 
 BUSY: Final[frozenset[int]] = frozenset({
     ER.CON_COUNT_ERROR, ER.SERVER_SHUTDOWN, ER.TOO_MANY_USER_CONNECTIONS, ER.USER_LIMIT_REACHED,
@@ -49,7 +49,9 @@ def not_opened(endpoint: Endpoint, error: BaseException) -> MtsdError:
     if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
         return tls_failed(endpoint, cause)
     if isinstance(cause, PermissionError):
-        return RefusedError(f"mtsd may not connect to the {endpoint.role} {endpoint}: {cause}")
+        return SessionRefusedError(
+            f"mtsd may not connect to the {endpoint.role} {endpoint}: {cause}"
+        )
     if isinstance(cause, OSError | asyncio.IncompleteReadError):
         return CannotConnectError(endpoint.role, unreachable(endpoint, cause))
     if not isinstance(error, MySQLError):

@@ -79,7 +79,7 @@ class LogIn(aiomysql.Connection):  # type: ignore[misc]  # aiomysql ships no typ
     def server_public_key(self) -> bytes | None:
         """The key that aiomysql encrypts the password with; None makes it ask the server for one.
 
-        Read only where that is about to happen. Raises RefusedError if it must not.
+        Read only where that is about to happen. Raises SessionRefusedError if it must not.
         """
         endpoint = self._endpoint
         if endpoint.server_public_key:

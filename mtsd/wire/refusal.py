@@ -25,7 +25,7 @@ _OF_A_CERTIFICATE = ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED", "DECRYPT_ERRO
 """Parts of the names of the alerts by which a server rejects a client's certificate."""
 
 
-class RefusedError(NeedsPersonError):
+class SessionRefusedError(NeedsPersonError):
     """A server refuses a session, and will continue to until a person has done something.
 
     `number` is the server's error number, 0 if the session did not get that far; `said` is the
@@ -38,35 +38,35 @@ class RefusedError(NeedsPersonError):
         self.said = said
 
 
-class NoTlsError(RefusedError):
+class NoTlsError(SessionRefusedError):
     """A server offers no TLS, but the settings require it."""
 
 
-def refused(endpoint: Endpoint, error: ServerError) -> RefusedError:
+def refused(endpoint: Endpoint, error: ServerError) -> SessionRefusedError:
     """Return the error for a login that the server has rejected."""
     said = f"the {endpoint.role} {endpoint} refuses user {endpoint.user!r}: {error}"
     remedy = _LOG_IN.get(error.number, "")
     if remedy:
         said = f"{said}. {remedy.format(role=endpoint.role)}"
-    return RefusedError(said, error.number, error)
+    return SessionRefusedError(said, error.number, error)
 
 
-def unknown_plugin(endpoint: Endpoint, plugin: str, flavour: Flavour) -> RefusedError:
+def unknown_plugin(endpoint: Endpoint, plugin: str, flavour: Flavour) -> SessionRefusedError:
     """Return the error for an account whose authentication plugin mtsd does not support.
 
     `flavour` is the server's: each family has another plugin that mtsd supports.
     """
     supported = SERVERS[flavour].supported_account
-    return RefusedError(
+    return SessionRefusedError(
         f"the {endpoint.role} {endpoint} requests authentication plugin {plugin!r} for user"
         f" {endpoint.user!r}, which mtsd does not support: give it an account that is {supported}",
         ER.CR_AUTH_PLUGIN_CANNOT_LOAD,
     )
 
 
-def clear_password(endpoint: Endpoint, plugin: str) -> RefusedError:
+def clear_password(endpoint: Endpoint, plugin: str) -> SessionRefusedError:
     """Return the error for a server that requests the password in clear text, unverified."""
-    return RefusedError(
+    return SessionRefusedError(
         f"the {endpoint.role} {endpoint} requests the password of user {endpoint.user!r} in clear"
         f" text (authentication plugin {plugin!r}), and nothing proves that it is that server; the"
         f' password was not sent: set [{endpoint.role}] tls = "verify_ca" or "verify_identity", or'
@@ -75,16 +75,16 @@ def clear_password(endpoint: Endpoint, plugin: str) -> RefusedError:
     )
 
 
-def no_mysql(endpoint: Endpoint) -> RefusedError:
+def no_mysql(endpoint: Endpoint) -> SessionRefusedError:
     """Return the error for something else than a server of either family."""
-    return RefusedError(
+    return SessionRefusedError(
         f"what answers at {endpoint} is not a MySQL server: check [{endpoint.role}] host and port"
     )
 
 
-def no_public_key(endpoint: Endpoint) -> RefusedError:
+def no_public_key(endpoint: Endpoint) -> SessionRefusedError:
     """Return the error for a password that only a key which the server sends could protect."""
-    return RefusedError(
+    return SessionRefusedError(
         f"the {endpoint.role} {endpoint} requests the password of user {endpoint.user!r} over a"
         " connection without TLS, and mtsd has no public key of that server to encrypt it with;"
         f' nothing was sent: set [{endpoint.role}] tls = "required" or stricter, or'
@@ -94,18 +94,18 @@ def no_public_key(endpoint: Endpoint) -> RefusedError:
     )
 
 
-def no_plugins(endpoint: Endpoint) -> RefusedError:
+def no_plugins(endpoint: Endpoint) -> SessionRefusedError:
     """Return the error for a server that could only be told the password as before MySQL 5.5."""
-    return RefusedError(
+    return SessionRefusedError(
         f"the {endpoint.role} {endpoint} knows no authentication plugins, as servers that mtsd"
         f" supports do: nothing was sent to it. Check [{endpoint.role}] host and port, and what is"
         " between"
     )
 
 
-def password_too_long(endpoint: Endpoint) -> RefusedError:
+def password_too_long(endpoint: Endpoint) -> SessionRefusedError:
     """Return the error for a password longer than the server's public key can encrypt."""
-    return RefusedError(
+    return SessionRefusedError(
         f"the password of user {endpoint.user!r} is too long to be encrypted with the public key of"
         f" the {endpoint.role} {endpoint}: set [{endpoint.role}] tls ="
         ' "required" or stricter'
@@ -121,19 +121,19 @@ def no_tls(endpoint: Endpoint) -> NoTlsError:
     )
 
 
-def tls_failed(endpoint: Endpoint, error: ssl.SSLError) -> RefusedError:
+def tls_failed(endpoint: Endpoint, error: ssl.SSLError) -> SessionRefusedError:
     """Return the error for a TLS handshake that would fail again."""
     role = endpoint.role
     where = f"TLS with the {role} {endpoint} failed"
     if isinstance(error, ssl.SSLCertVerificationError):
-        return RefusedError(f"{where}: {_of_their_certificate(endpoint, error)}")
+        return SessionRefusedError(f"{where}: {_of_their_certificate(endpoint, error)}")
     reason = error.reason or str(error)
     if "ALERT" in reason and any(part in reason for part in _OF_A_CERTIFICATE):
-        return RefusedError(
+        return SessionRefusedError(
             f"{where}: the {role} does not accept the certificate in [{role}] tls_cert"
             f" ({reason}): it must be valid now, and signed by a CA in that server's ssl_ca"
         )
-    return RefusedError(
+    return SessionRefusedError(
         f"{where}: {reason}. Both ends need a TLS version and a cipher in common (the server's"
         f' tls_version and ssl_cipher), or set [{role}] tls = "disabled"'
     )

@@ -6,7 +6,7 @@ import pytest
 
 from mtsd.apply.position.table_declaration import (
     CHANNEL,
-    SOURCE_PLACE,
+    SOURCE_POSITION,
     ChannelTable,
     Table,
     in_hex,
@@ -25,7 +25,7 @@ WRITTEN = moment("Written_at", is_read=False)
 READ = moment("Read_at")
 TABLE = Table(
     "t",
-    (CHANNEL, NUMBER, SOURCE_PLACE.file, SOURCE_PLACE.offset, NAME, PART, WHY, WRITTEN, READ),
+    (CHANNEL, NUMBER, SOURCE_POSITION.file, SOURCE_POSITION.offset, NAME, PART, WHY, WRITTEN, READ),
 )
 
 
@@ -36,7 +36,7 @@ def test_what_is_read_is_found_by_its_column() -> None:
         b" WHERE `Channel_name`=X'63'"
     )
     found = TABLE.found((7, "b.1", 99, None, "FF00", "abc", 1000))
-    assert (found[NUMBER], SOURCE_PLACE.found(found)) == (7, Position("b.1", 99))
+    assert (found[NUMBER], SOURCE_POSITION.found(found)) == (7, Position("b.1", 99))
     assert (found[NAME], found[PART], found[WHY]) == (None, b"\xff\0", "abc")
     assert found[READ] == datetime.fromtimestamp(1000, UTC)
 

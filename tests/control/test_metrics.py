@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from mtsd.control.exposition import metrics_text
 from mtsd.control.metrics import METRICS, MOST_DATABASES, OTHERS, Kind, most_delayed
 from mtsd.control.probes import not_ready, probes
-from mtsd.control.routes import RefusedError, Request, Routes
+from mtsd.control.routes import Request, RequestRefusedError, Routes
 from mtsd.control.status import (
     AgesStatus,
     ConnectionsStatus,
@@ -176,7 +176,7 @@ async def test_what_fails_is_for_the_log_only(path: str) -> None:
         raise ValueError(SECRET)
 
     route = Routes(probes(fail)).find("GET", path)
-    with pytest.raises(RefusedError) as refused, structlog.testing.capture_logs() as logs:
+    with pytest.raises(RequestRefusedError) as refused, structlog.testing.capture_logs() as logs:
         await route.answer(Request("GET", path))
     assert SECRET not in refused.value.answer.body
     assert logs[0]["event"] == "the status cannot be told"

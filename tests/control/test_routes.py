@@ -14,7 +14,7 @@ import pytest
 
 from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, get, post
 from mtsd.control.http import LARGEST_BODY
-from mtsd.control.routes import Answer, RefusedError, Request, Route, Routes
+from mtsd.control.routes import Answer, Request, RequestRefusedError, Route, Routes
 from mtsd.control.server import ControlServer
 
 
@@ -23,7 +23,7 @@ async def _echo(request: Request) -> Answer:
 
 
 async def _refuse(_: Request) -> Answer:
-    raise RefusedError(HTTPStatus.CONFLICT, "not now", more={"later": True})
+    raise RequestRefusedError(HTTPStatus.CONFLICT, "not now", more={"later": True})
 
 
 async def _fail(_: Request) -> Answer:

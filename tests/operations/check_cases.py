@@ -23,7 +23,7 @@ from mtsd.model.position import Position
 from mtsd.model.server import Flavour
 from mtsd.model.xa_xid import XaXid
 from mtsd.operations.check.catalogue import Kind, refused_line
-from mtsd.operations.check.facts import SourceFacts, TableFacts, TargetFacts
+from mtsd.operations.check.facts import SourceFacts, TargetFacts, UserTable
 from mtsd.operations.check.line import Line
 from mtsd.operations.check.unreachable import interrupted, unreachable
 from mtsd.replica.guards.circles import Feeding
@@ -32,7 +32,7 @@ from mtsd.replica.recovery.verdict import after_a_crash, in_another_log
 from mtsd.schedule.done.executed_groups import ExecutedGroups
 from mtsd.schedule.done.worker_row import WorkerRow
 from mtsd.wire.neutral_session import other_version
-from mtsd.wire.refusal import NoTlsError, RefusedError
+from mtsd.wire.refusal import NoTlsError, SessionRefusedError
 from mtsd.wire.replica_status import ReplicaStatus
 from mtsd.wire.traits import supported
 from tests.operations.good_facts import (
@@ -55,8 +55,8 @@ from tests.operations.good_facts import (
     target_settings,
 )
 
-MYISAM = TableFacts("shop", "log", transactional=False, keyed=True)
-KEYLESS = TableFacts("shop", "visits", transactional=True, keyed=False)
+MYISAM = UserTable("shop", "log", transactional=False, keyed=True)
+KEYLESS = UserTable("shop", "visits", transactional=True, keyed=False)
 DOUBT = InDoubt(8, 1, Position("binlog.000002", 800), "ddl", "", "", "shop", b"ALTER TABLE t")
 LOGGED = replace(DOUBT, target_file="log.000001", target_offset=4)
 IN_ANOTHER_LOG = replace(at(in_doubt=(LOGGED,)), in_logs={8: in_another_log(LOGGED)})
@@ -1092,7 +1092,7 @@ def _bad_certificate() -> ssl.SSLCertVerificationError:
 ENDPOINT = EndpointSettings(user="repl", host="db1", connect_timeout=2.0)
 
 
-def _explained(error: RefusedError | ServerError | ConnectionLostError) -> Line:
+def _explained(error: SessionRefusedError | ServerError | ConnectionLostError) -> Line:
     return unreachable("source", ENDPOINT, error)
 
 
@@ -1124,10 +1124,15 @@ UNREACHABLE: tuple[tuple[Kind, str, object], ...] = (
     (
         Kind.ACCESS_DENIED, "user repl is refused: Access denied",
         _explained(
-            RefusedError("the source refuses", 1045, ServerError(1045, "28000", "Access denied"))
+            SessionRefusedError(
+                "the source refuses", 1045, ServerError(1045, "28000", "Access denied")
+            )
         ),
     ),
-    (Kind.SERVER_REFUSES, "no such plugin", _explained(RefusedError("no such plugin", 1251))),
+    (
+        Kind.SERVER_REFUSES, "no such plugin",
+        _explained(SessionRefusedError("no such plugin", 1251)),
+    ),
     (
         Kind.HOST_REFUSED, "not allowed",
         _explained(ServerError(1130, "HY000", "Host 'h' is not allowed to connect")),

@@ -16,8 +16,8 @@ from mtsd.operations.check.facts import (
     PositionFacts,
     ServerFacts,
     SourceFacts,
-    TableFacts,
     TargetFacts,
+    UserTable,
 )
 from mtsd.replica.guards.one_channel import Channel
 
@@ -38,7 +38,7 @@ EVERYTHING = (
         "SET_ANY_DEFINER,SYSTEM_USER,XA_RECOVER_ADMIN ON *.* TO `u`@`%`"
     ),
 )
-TABLE = TableFacts("shop", "orders", transactional=True, keyed=True)
+TABLE = UserTable("shop", "orders", transactional=True, keyed=True)
 
 
 def _server(account: str, **variables: str) -> ServerFacts:

@@ -20,7 +20,7 @@ from mtsd.config import Latest
 from mtsd.model.outcome.reason import Reason
 from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.checking import check, lines
-from mtsd.operations.check.facts import TableFacts
+from mtsd.operations.check.facts import UserTable
 from mtsd.operations.check.line import Level, Line, duration, listed, size
 from tests.operations.check_cases import CASES, DOUBT, UNREACHABLE, Case
 from tests.operations.good_facts import (
@@ -143,7 +143,7 @@ def test_privileges_on_the_replicated_databases_will_do() -> None:
     on_mtsd = "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON `mtsd`.* TO `u`@`%`"
     enough = (everywhere, EVERYTHING[1], on_shop, on_mtsd)
     assert "privileges-missing" not in ids(lines(SETTINGS, SOURCE, target(grants=enough)))
-    other = TableFacts("blog", "posts", transactional=True, keyed=True)
+    other = UserTable("blog", "posts", transactional=True, keyed=True)
     said = list(lines(SETTINGS, source(tables=(TABLE, other)), target(grants=enough)))
     (line,) = (line for line in said if line.id == "privileges-missing")
     assert "TRIGGER on blog" in line.found
@@ -159,8 +159,8 @@ def test_privileges_on_the_replicated_databases_will_do() -> None:
 
 def test_only_what_is_replicated_is_judged_under_its_name_there() -> None:
     """Neither tables that are left out, nor the names of databases that have another one there."""
-    orders = TableFacts("store", "orders", transactional=True, keyed=True)
-    left_out = TableFacts("logs", "visits", transactional=False, keyed=False)
+    orders = UserTable("store", "orders", transactional=True, keyed=True)
+    left_out = UserTable("logs", "visits", transactional=False, keyed=False)
     settings = filtered(rewrite_db=(("shop", "store"),), do_db=("store",))
     settings = replace(settings, source=replace(settings.source, start=Latest()))
     column = table_column(("c", "int", "int", None, None, None, None, "", ""))
@@ -190,7 +190,7 @@ def test_only_what_is_replicated_is_judged_under_its_name_there() -> None:
 
 def test_what_the_filter_leaves_alone_is_not_judged() -> None:
     """Triggers of tables that rows are not applied to, and foreign keys of such tables."""
-    other = TableFacts("logs", "visits", transactional=True, keyed=True)
+    other = UserTable("logs", "visits", transactional=True, keyed=True)
     here = source(tables=(TABLE, other), foreign_keys_across=("logs.visits -> old.users",))
     there = target(
         tables=(TABLE, other),

@@ -10,9 +10,9 @@ from mtsd.plan.alike import alike, curves
 from mtsd.plan.candidate import Bind, Candidate, candidates, not_simulated
 from mtsd.plan.costs import Machines
 from mtsd.plan.load import binds_worth_a_try, load_of
-from mtsd.plan.outcome import Outcome
 from mtsd.plan.page import page
 from mtsd.plan.plan import FittedPoint, Plan, toml
+from mtsd.plan.simulated_run import SimulatedRun
 from mtsd.plan.table import lines
 from mtsd.schedule.policies.choice import POLICIES
 from tests.plan.streams import COSTS, load_of_shapes
@@ -41,7 +41,7 @@ def result(
     reading: float = 0.1,
     waits: Mapping[str, float] | None = None,
 ) -> TriedCandidate:
-    outcome = Outcome(
+    outcome = SimulatedRun(
         100, 100, 1.0, rate, reading, 0.1, target, sync, (0.5,) * workers, {}, waits or {}
     )
     return TriedCandidate(Candidate("database", workers, batch), outcome)

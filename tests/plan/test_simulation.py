@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from mtsd.model.group import Group, GroupKind
 from mtsd.plan.candidate import Candidate, CommonSettings
 from mtsd.plan.costs import COLD_GROUPS, COLD_SHARE, Machines
-from mtsd.plan.outcome import Outcome
 from mtsd.plan.replayed_group import ReplayedGroup, repeated
+from mtsd.plan.simulated_run import SimulatedRun
 from mtsd.plan.simulation import Simulation
 from mtsd.schedule.batches.alone import AloneRule
 from mtsd.schedule.batches.in_flight import Batch
@@ -37,7 +37,7 @@ def simulated(
     batch: int,
     machines: Machines = TWO,
     bind: tuple[tuple[str, ...], ...] = (),
-) -> tuple[Outcome, list[tuple[int, Batch, float, float]]]:
+) -> tuple[SimulatedRun, list[tuple[int, Batch, float, float]]]:
     """Return the outcome, and every transaction of the target in the order in which they ended."""
     told: list[tuple[int, Batch, float, float]] = []
     simulation = Simulation(

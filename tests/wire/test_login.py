@@ -18,7 +18,7 @@ from mtsd.model.errors import (
 )
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
-from mtsd.wire.refusal import RefusedError
+from mtsd.wire.refusal import SessionRefusedError
 from mtsd.wire.tls import public_key, tls_context
 from mtsd.wire.traits import read_traits
 from tests.servers.certificates import Authority
@@ -82,7 +82,7 @@ async def logged_in(endpoint: Endpoint) -> str:
 
 
 async def refusal(endpoint: Endpoint) -> str:
-    with pytest.raises(RefusedError) as caught:
+    with pytest.raises(SessionRefusedError) as caught:
         await Connection.open(endpoint)
     assert "\n" not in str(caught.value)
     return str(caught.value)
@@ -304,6 +304,6 @@ def test_what_is_no_mysql_server() -> None:
         thread.start()
         port = other.getsockname()[1]
         endpoint = Endpoint("source", "127.0.0.1", port, "", "root", "", connect_timeout=60.0)
-        with pytest.raises(RefusedError, match="is not a MySQL server"):
+        with pytest.raises(SessionRefusedError, match="is not a MySQL server"):
             uvloop.run(Connection.open(endpoint))
         thread.join()

@@ -10,7 +10,7 @@ from mtsd.model.errors import ConnectionLostError, MtsdError, NotSupportedError,
 from mtsd.wire import login, result
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
-from mtsd.wire.refusal import RefusedError
+from mtsd.wire.refusal import SessionRefusedError
 
 GREETING = (
     b"\x0a9.7.0\0\x07\0\0\0saltsalt\0\xff\xf7\xff\x02\0\xff\xdf\x15" + bytes(10)
@@ -176,7 +176,7 @@ async def test_what_is_none(answers: tuple[bytes, ...]) -> None:
 )
 async def test_greetings_that_are_none(greeting: bytes) -> None:
     error = await talk(query, greeting=greeting)
-    assert isinstance(error, RefusedError)
+    assert isinstance(error, SessionRefusedError)
     assert "is not a MySQL server" in str(error)
 
 
@@ -212,7 +212,7 @@ async def test_a_file_that_is_asked_for_unasked() -> None:
 async def test_a_greeting_without_an_end(size: bytes) -> None:
     """It is refused by its length, before any of it is read."""
     error = await talk(query, greeting=size + b"\0" + GREETING)
-    assert isinstance(error, RefusedError)
+    assert isinstance(error, SessionRefusedError)
 
 
 async def test_a_result_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from mtsd.apply.position.table_declaration import (
     ChannelTable,
     Found,
     Pair,
-    Place,
+    PositionColumns,
     Table,
     flag,
     moment,
@@ -27,7 +27,7 @@ from mtsd.model.outcome.failed_group import FailedGroup
 from mtsd.wire.exchange import Row
 
 _NUMBER = whole("Group_number")
-_END = Place(
+_END = PositionColumns(
     text("Master_log_name", f"{NAME_COLUMN} COMMENT 'of the end of the group; empty: not known'"),
     whole("Master_log_pos"),
 )

@@ -24,10 +24,10 @@ from mtsd.apply.position.table_declaration import (
     CHANNEL,
     NAME_COLUMN,
     ONE_A_CHANNEL,
-    SOURCE_PLACE,
+    SOURCE_POSITION,
     ChannelTable,
     Pair,
-    Place,
+    PositionColumns,
     Table,
     moment,
     raw,
@@ -71,7 +71,7 @@ _WORKERS = whole("Number_of_workers", "INT UNSIGNED")
 _SOURCE = text("Source_uuid", "CHAR(36) NOT NULL")
 _DAEMON = text("Daemon_uuid", "CHAR(36) NOT NULL")
 _VERSION = whole("Schema_version", "INT UNSIGNED")
-_MARK = Place(
+_MARK = PositionColumns(
     text("Master_log_name", f"{NAME_COLUMN} COMMENT 'of the low-water mark, as is the rest'"),
     whole("Master_log_pos"),
 )
@@ -96,7 +96,7 @@ _RESOLUTION = text("Resolution", "VARCHAR(16) NOT NULL DEFAULT '' COMMENT 'of mt
 _IN_DOUBT = Table(
     "slave_in_doubt",
     (
-        CHANNEL, _NUMBER, _WORKER, SOURCE_PLACE.file, SOURCE_PLACE.offset, _KIND, _EVIDENCE,
+        CHANNEL, _NUMBER, _WORKER, SOURCE_POSITION.file, SOURCE_POSITION.offset, _KIND, _EVIDENCE,
         _SOURCE_GTID, _DATABASES, _STATEMENT, _TARGET_FILE, _TARGET_OFFSET, _THREAD, _RESOLUTION,
         moment("Created_at", is_read=False),
     ),
@@ -313,7 +313,7 @@ class PositionTables:
         return InDoubt(
             found[_NUMBER],
             found[_WORKER],
-            SOURCE_PLACE.found(found),
+            SOURCE_POSITION.found(found),
             found[_KIND],
             found[_EVIDENCE],
             found[_SOURCE_GTID],
@@ -330,7 +330,7 @@ class PositionTables:
         return self._in_doubt.insert(
             _NUMBER.of(record.number),
             _WORKER.of(record.worker_id),
-            *SOURCE_PLACE.of(record.end),
+            *SOURCE_POSITION.of(record.end),
             _KIND.of(record.kind),
             _EVIDENCE.of(record.evidence),
             _SOURCE_GTID.of(record.source_gtid),

@@ -169,7 +169,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PositionColumns:
     """The two columns of a position in a binary log; "" and 0 if there is none."""
 
     file: Column[str]
@@ -186,7 +186,9 @@ class Place:
         return Position(found[self.file], found[self.offset])
 
 
-SOURCE_PLACE: Final = Place(text("Master_log_name", NAME_COLUMN), whole("Master_log_pos"))
+SOURCE_POSITION: Final = PositionColumns(
+    text("Master_log_name", NAME_COLUMN), whole("Master_log_pos")
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from mtsd.binlog.events.table_map import TableMap
-from mtsd.binlog.values.column_type import Column, ColumnType, parse_columns
+from mtsd.binlog.values.column_type import ColumnType, LoggedColumn, parse_columns
 from mtsd.binlog.values.table_metadata import parse_optional_metadata
 
 NON_LOSSY = "ALL_NON_LOSSY"
@@ -77,7 +77,7 @@ def shapes_of_event(table: TableMap) -> list[ColumnShape]:
     ]
 
 
-def _shape(column: Column) -> ColumnShape:
+def _shape(column: LoggedColumn) -> ColumnShape:
     data = column.metadata
     size = scale = 0
     match column.type:

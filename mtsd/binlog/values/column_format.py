@@ -13,7 +13,7 @@ from typing import Final
 from mtsd.binlog.bytes.character_sets import BINARY
 from mtsd.binlog.bytes.packed_decimal import packed_size
 from mtsd.binlog.events.table_map import TableMap
-from mtsd.binlog.values.column_type import Column, ColumnType, parse_columns
+from mtsd.binlog.values.column_type import ColumnType, LoggedColumn, parse_columns
 from mtsd.binlog.values.table_metadata import OptionalMetadata, parse_optional_metadata
 from mtsd.model.errors import BinlogError, NotSupportedError
 
@@ -113,7 +113,7 @@ def _members(kind: ColumnType, index: int, told: OptionalMetadata) -> tuple[byte
     return values.get(index, ())
 
 
-def _framing(column: Column) -> tuple[int, int]:
+def _framing(column: LoggedColumn) -> tuple[int, int]:
     """Return a column's prefix and size."""
     data = column.metadata
     if column.array:

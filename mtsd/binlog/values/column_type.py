@@ -79,7 +79,7 @@ _COMPRESSED = {140: ColumnType.BLOB, 141: ColumnType.VARCHAR}
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class LoggedColumn:
     """A column's type, with ENUM and SET distinguished from the STRING that they are written as.
 
     `metadata` is the type's metadata bytes; `array` means that `type` is the element type of a
@@ -93,7 +93,7 @@ class Column:
     compressed: bool = False
 
 
-def parse_columns(table: TableMap) -> tuple[Column, ...]:
+def parse_columns(table: TableMap) -> tuple[LoggedColumn, ...]:
     """Split a table map's types and metadata by column.
 
     Raises BinlogError for an unknown type, and if the metadata is too short or too long.
@@ -104,7 +104,7 @@ def parse_columns(table: TableMap) -> tuple[Column, ...]:
     return columns
 
 
-def _column(cursor: Cursor, number: int, *, array: bool = False) -> Column:
+def _column(cursor: Cursor, number: int, *, array: bool = False) -> LoggedColumn:
     compressed = number in _COMPRESSED
     try:
         kind = _COMPRESSED[number] if compressed else ColumnType(number)
@@ -117,4 +117,4 @@ def _column(cursor: Cursor, number: int, *, array: bool = False) -> Column:
     metadata = cursor.take(_METADATA_SIZES[kind], "column metadata")
     if kind is ColumnType.STRING and metadata[0] in {ColumnType.ENUM, ColumnType.SET}:
         kind = ColumnType(metadata[0])
-    return Column(kind, metadata, array, compressed)
+    return LoggedColumn(kind, metadata, array, compressed)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from mtsd.binlog.bytes.cursor import Cursor
 from mtsd.binlog.events.table_map import TableMap
-from mtsd.binlog.values.column_type import Column, ColumnType, parse_columns
+from mtsd.binlog.values.column_type import ColumnType, LoggedColumn, parse_columns
 from mtsd.model.errors import BinlogError
 
 _WHAT = "Table_map event, optional metadata"
@@ -160,7 +160,9 @@ def parse_optional_metadata(table: TableMap) -> OptionalMetadata:
     )
 
 
-def _of(columns: Sequence[Column], types: frozenset[ColumnType] | set[ColumnType]) -> list[int]:
+def _of(
+    columns: Sequence[LoggedColumn], types: frozenset[ColumnType] | set[ColumnType]
+) -> list[int]:
     return [
         index for index, column in enumerate(columns) if column.type in types and not column.array
     ]
@@ -209,7 +211,7 @@ def _values(cursor: Cursor, columns: Sequence[int]) -> dict[int, tuple[bytes, ..
 
 
 def _primary_key(
-    cursor: Cursor, columns: Sequence[Column], *, prefixes: bool
+    cursor: Cursor, columns: Sequence[LoggedColumn], *, prefixes: bool
 ) -> tuple[tuple[int, int], ...]:
     parts = []
     while cursor.left():

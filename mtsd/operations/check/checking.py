@@ -40,7 +40,7 @@ from mtsd.replica.core.filters import filter_of
 from mtsd.wire.connection import Connection
 from mtsd.wire.family import SERVERS
 from mtsd.wire.neutral_session import OtherServerError
-from mtsd.wire.refusal import RefusedError
+from mtsd.wire.refusal import SessionRefusedError
 from mtsd.wire.traits import supported
 
 _LONGEST_LOOK_S = 60.0
@@ -160,7 +160,7 @@ async def _look(
         return Kind.TLS_FILE.line(server=server, reason=error)
     try:
         connection = await Connection.open(where, program_name="mtsd check")
-    except (RefusedError, ServerError, ConnectionLostError) as error:
+    except (SessionRefusedError, ServerError, ConnectionLostError) as error:
         return unreachable(server, settings, error)
     try:
         version = supported(server, connection.server_version)

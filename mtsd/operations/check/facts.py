@@ -25,7 +25,7 @@ from mtsd.wire.replica_status import ReplicaStatus
 
 
 @dataclass(frozen=True, slots=True)
-class TableFacts:
+class UserTable:
     """A user's table: whether it can roll back, and whether its rows can be identified."""
 
     schema: str
@@ -57,7 +57,7 @@ class ServerFacts:
     """The result of SHOW GRANTS, including active roles."""
     roles: tuple[str, ...]
     """Roles that are granted but not active."""
-    tables: tuple[TableFacts, ...]
+    tables: tuple[UserTable, ...]
     """Those that the user can see."""
     foreign_keys_across: tuple[str, ...]
     """"a.t -> b.u" for each foreign key from one database to another."""

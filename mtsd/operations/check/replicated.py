@@ -8,7 +8,7 @@ from mtsd.filter.filter import Filter
 from mtsd.filter.wildcards import matches
 from mtsd.model.names import folded
 from mtsd.operations.check.catalogue import Kind
-from mtsd.operations.check.facts import ServerFacts, TableFacts
+from mtsd.operations.check.facts import ServerFacts, UserTable
 from mtsd.operations.check.line import Line, listed
 from mtsd.operations.check.server_lines import sees_tables
 
@@ -115,7 +115,7 @@ def _unmatched(source: ServerFacts, rules: Filter) -> Iterator[str]:
                 yield f"{key} {pattern!r}"
 
 
-def _with(facts: ServerFacts, tables: tuple[TableFacts, ...], name: _Name) -> ServerFacts:
+def _with(facts: ServerFacts, tables: tuple[UserTable, ...], name: _Name) -> ServerFacts:
     """Return the facts with these tables of theirs, and other names of databases."""
     kept = {str(table) for table in tables}
 

@@ -9,7 +9,7 @@ from mtsd.apply.tables.misread_tables import GENERATED
 from mtsd.apply.tables.table_columns import COLUMNS, TableColumn, table_column
 from mtsd.model.server import ServerVersion
 from mtsd.operations.check.facts import (
-    TableFacts,
+    UserTable,
 )
 from mtsd.wire.connection import Connection
 
@@ -21,7 +21,7 @@ _TABLES: Final = "table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')"
 
 async def read_tables_of_users(
     connection: Connection, position_schema: str
-) -> tuple[TableFacts, ...]:
+) -> tuple[UserTable, ...]:
     """Return the tables, by name."""
     engines = await connection.query("SELECT engine, transactions FROM information_schema.engines")
     transactional = {str(engine).lower() for engine, does in engines if does == "YES"}
@@ -36,7 +36,7 @@ async def read_tables_of_users(
         f" WHERE {_TABLES} AND {users} ORDER BY 1, 2"
     )
     return tuple(
-        TableFacts(
+        UserTable(
             str(schema),
             str(name),
             transactional=str(engine).lower() in transactional,

@@ -9,7 +9,7 @@ from mtsd.model.error_numbers import ER, NOT_ALLOWED
 from mtsd.model.errors import ConnectionLostError, ServerError
 from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.line import Line
-from mtsd.wire.refusal import NoTlsError, RefusedError
+from mtsd.wire.refusal import NoTlsError, SessionRefusedError
 
 _HOST_REFUSED = frozenset({ER.HOST_IS_BLOCKED, ER.HOST_NOT_PRIVILEGED})
 
@@ -17,7 +17,7 @@ _HOST_REFUSED = frozenset({ER.HOST_IS_BLOCKED, ER.HOST_NOT_PRIVILEGED})
 def unreachable(
     server: str,
     settings: EndpointSettings,
-    error: RefusedError | ServerError | ConnectionLostError,
+    error: SessionRefusedError | ServerError | ConnectionLostError,
 ) -> Line:
     """Return the line for a failed connection to `server` ("source" or "target")."""
     causes = list(_causes(error))
@@ -49,7 +49,9 @@ def interrupted(server: str, error: ServerError | ConnectionLostError) -> Line:
     return Kind.CONNECTION_LOST.line(server=server, reason=error.reason)
 
 
-def _refused(server: str, settings: EndpointSettings, error: RefusedError | ServerError) -> Line:
+def _refused(
+    server: str, settings: EndpointSettings, error: SessionRefusedError | ServerError
+) -> Line:
     if isinstance(error, NoTlsError):
         return Kind.TLS_NOT_OFFERED.line(server=server, wanted=f'"{settings.tls}"')
     said = error if isinstance(error, ServerError) else error.said

@@ -63,7 +63,7 @@ class BatchWay(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class GroupFacts:
     """What is known of a group in memory."""
 
     kind: GroupKind
@@ -81,7 +81,7 @@ class Known:
     """The answer to the other one."""
 
 
-def choose(known: Known) -> Way | Question:
+def choose(known: GroupFacts) -> Way | Question:
     """Return the way of a group that is in memory and applied by itself, or what decides."""
     kind = known.kind
     may_undo = known.can_be_rolled_back
@@ -129,10 +129,10 @@ def choose_batch(batch: Sequence[Group]) -> BatchWay:
     return BatchWay.TOGETHER if is_of_statements(batch[0]) else BatchWay.ONE_BY_ONE
 
 
-def known_of(group: Group, *, again: bool) -> Known:
+def facts_of(group: Group, *, again: bool) -> GroupFacts:
     """Return what is known of a group; `again`: see there."""
     temporary = group.uses_temporary
-    return Known(
+    return GroupFacts(
         group.kind,
         all(isinstance(step, Rows) for step in group.steps),
         group.rolled_back,

@@ -13,7 +13,7 @@ from mtsd.model.group import Group
 from mtsd.model.outcome.failed_group import FailedGroup
 from mtsd.model.step import Statement, StatementKind, Step
 from mtsd.replica.core.coordinator import Coordinator
-from mtsd.replica.ways.choose import Known, Question, Way, choose, known_of
+from mtsd.replica.ways.choose import GroupFacts, Question, Way, choose, facts_of
 from mtsd.replica.ways.definitions import apply_definition
 from mtsd.replica.ways.doubtful import keep
 from mtsd.replica.ways.in_doubt import InDoubtWorker, doubt_of
@@ -115,7 +115,7 @@ class SingleGroups:
         return applied
 
     async def _apply_as_its_kind(self, group: Group) -> None:
-        known = known_of(group, again=group.number in self._again)
+        known = facts_of(group, again=group.number in self._again)
         temporary = group.uses_temporary
         if temporary is not None and not known.only_rows and not known.again:
             await self._applier.use_temporary(temporary)
@@ -135,7 +135,7 @@ class SingleGroups:
         if temporary is not None:
             self._applier.used_temporary(temporary)
 
-    async def _choose(self, group: Group, known: Known) -> Way:
+    async def _choose(self, group: Group, known: GroupFacts) -> Way:
         """Return the way of a group, and ask the target for what decides. Raises ServerError."""
         while True:
             found = choose(known)

@@ -15,8 +15,8 @@ from mtsd.model.errors import MtsdError
 from mtsd.plan.advice import TriedCandidate
 from mtsd.plan.candidate import DEFAULT_SETTINGS, Candidate, CommonSettings
 from mtsd.plan.costs import Costs, Machines
-from mtsd.plan.outcome import Outcome
 from mtsd.plan.replayed_group import repeated
+from mtsd.plan.simulated_run import SimulatedRun
 from mtsd.plan.simulation import NotRecordedError, Simulation
 from mtsd.spark.logs.failure import failure_line, one_line
 from mtsd.spark.plan.group_record import recorded_needs, replayed_groups
@@ -87,10 +87,10 @@ def replay(
     return results, missing
 
 
-def _outcome(text: str) -> Outcome:
+def _outcome(text: str) -> SimulatedRun:
     found = json.loads(text)
     found["workers"] = tuple(found["workers"])
-    return Outcome(**found)
+    return SimulatedRun(**found)
 
 
 @contextmanager

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from mtsd.binlog.events.table_map import TableMap
-from mtsd.binlog.values.column_type import Column, ColumnType, parse_columns
+from mtsd.binlog.values.column_type import ColumnType, LoggedColumn, parse_columns
 from mtsd.binlog.values.table_metadata import OptionalMetadata, parse_optional_metadata
 from mtsd.model.errors import BinlogError
 from tests.binlog.recording import Recording
@@ -100,8 +100,8 @@ def test_mariadb_counts_geometry_too() -> None:
 
 def test_an_array_tells_its_elements_type() -> None:
     assert parse_columns(table(b"\x14\x03", b"\xf6\x0a\x02")) == (
-        Column(ColumnType.NEWDECIMAL, b"\x0a\x02", array=True),
-        Column(ColumnType.LONG, b""),
+        LoggedColumn(ColumnType.NEWDECIMAL, b"\x0a\x02", array=True),
+        LoggedColumn(ColumnType.LONG, b""),
     )
 
 

@@ -10,7 +10,7 @@ from mtsd.model.group import GroupKind, GroupOpened
 from mtsd.model.xa_xid import XaXid
 from mtsd.replica.ways.choose import (
     BatchWay,
-    Known,
+    GroupFacts,
     Question,
     Way,
     choose,
@@ -34,7 +34,7 @@ IN_DOUBT = frozenset({
 })  # fmt: skip
 
 
-def occurs(known: Known) -> bool:
+def occurs(known: GroupFacts) -> bool:
     """Return whether a source makes such groups."""
     if known.kind in {GroupKind.STATEMENTS, GroupKind.NON_TRANSACTIONAL}:
         with_rows = known.kind is GroupKind.NON_TRANSACTIONAL
@@ -46,12 +46,12 @@ def occurs(known: Known) -> bool:
     return known.only_rows is (known.kind is GroupKind.ROWS)
 
 
-def decided() -> Iterator[tuple[Known, Way]]:
+def decided() -> Iterator[tuple[GroupFacts, Way]]:
     """Yield everything that can be known of a group, with its way."""
     for kind, (again, temporary, rows, rolled_back, undo, more) in product(
         GroupKind, product((False, True), repeat=len(CONDITIONS))
     ):
-        known = Known(kind, rows, rolled_back, temporary, again, undo, more)
+        known = GroupFacts(kind, rows, rolled_back, temporary, again, undo, more)
         way = choose(known)
         if occurs(known):
             assert isinstance(way, Way), known
@@ -94,7 +94,7 @@ def test_a_batch() -> None:
             assert way is not BatchWay.TOGETHER
 
 
-def rows_of(table: list[tuple[Known, Way]], conditions: list[str]) -> list[Row]:
+def rows_of(table: list[tuple[GroupFacts, Way]], conditions: list[str]) -> list[Row]:
     """Return the rows of a table, without the conditions that make no difference."""
     if not conditions:
         assert len({way for _, way in table}) == 1

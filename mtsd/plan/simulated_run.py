@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SimulatedRun:
     """A complete run over a stream of `groups`, in `seconds`.
 
     `rate` excludes the first and last twentieth of the run, and is in groups per second.
