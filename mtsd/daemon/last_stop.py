@@ -14,6 +14,7 @@ from mtsd.apply.session.session_settings import SessionSettings
 from mtsd.config import Settings
 from mtsd.control.stop_file import StopFile
 from mtsd.model.errors import MtsdError
+from mtsd.model.outcome.failed_group import FailedGroup
 from mtsd.model.outcome.last_stop import LastStop
 from mtsd.replica.core.endpoints import endpoint
 
@@ -28,6 +29,12 @@ class StopKeeper:
     """Keeps how this daemon ends, from its start on."""
 
     def __init__(self, settings: Settings) -> None:
+        self.text = ""
+        """The error that has ended it; "" after a graceful stop, and before any."""
+        self.stop: LastStop | None = None
+        """The error that needs a person; the daemon may stay with it."""
+        self.stopped_at: FailedGroup | None = None
+        """The group that it is about."""
         socket = settings.status.socket
         self._file = StopFile(socket) if socket is not None else None
 
@@ -39,15 +46,23 @@ class StopKeeper:
             except OSError as error:
                 log.warning("cannot write", file=str(self._file.path), error=str(error))
 
-    async def keep(self, settings: Settings, stop: LastStop) -> None:
+    async def fail(self, settings: Settings, error: Exception, text: str) -> None:
+        """Record that an error needs a person, before the daemon ends; never raises."""
+        self.stop = LastStop.by(error, text, time.time())
+        self.stopped_at = error.group if isinstance(error, MtsdError) else None
+        await self.keep(settings, error, text)
+
+    async def keep(self, settings: Settings, error: Exception | None, text: str) -> None:
         """Record how the daemon ends; never raises."""
+        self.text = text
+        stop = LastStop.by(error, text, time.time())
         if not await _tell(settings, stop):
             self.note(stop)
         elif self._file is not None:
             try:
                 self._file.clear()
-            except OSError as error:
-                log.warning("cannot remove", file=str(self._file.path), error=str(error))
+            except OSError as problem:
+                log.warning("cannot remove", file=str(self._file.path), error=str(problem))
 
     def note(self, stop: LastStop) -> None:
         """Record it on this machine only, at once; never raises."""

@@ -10,33 +10,27 @@ from contextlib import AsyncExitStack
 
 import structlog
 
-from mtsd import __version__
 from mtsd.apply.session.obstacle import Obstacles, obstacle_of, obstacle_pause, wait_out_obstacles
 from mtsd.apply.session.retry import worth_a_retry
-from mtsd.config import ConfigurationError, Loaded, Settings, reloaded
-from mtsd.config.reloading import Reloaded
+from mtsd.config import ConfigurationError, Loaded, Reloaded, Settings
 from mtsd.control.distribute_route import Change, distribute_route
 from mtsd.control.probes import probes
 from mtsd.control.reload_route import NotNowError, reload_route
 from mtsd.control.status import DistributionStatus, State, Status
 from mtsd.control.status_route import status_route
 from mtsd.daemon import signals
+from mtsd.daemon.announcing import announced, log_reload, log_repair, log_start
 from mtsd.daemon.answering import answering
-from mtsd.daemon.by_hand import ByHand
+from mtsd.daemon.in_force import InForce
 from mtsd.daemon.large_retries import LargeGroupRetries
 from mtsd.daemon.last_stop import StopKeeper
 from mtsd.daemon.logging import set_up_logging
 from mtsd.daemon.notify import Notifier
-from mtsd.daemon.reload_checks import check_distribution, check_tls_files
 from mtsd.daemon.status import NO_PAST, DaemonState, stated
-from mtsd.daemon.status_tables import StatusWriter
-from mtsd.daemon.summary import Summary
-from mtsd.daemon.watchdog import Watchdog
-from mtsd.model.build import COMPILED
-from mtsd.model.errors import ConnectionLostError, MtsdError, NeedsPersonError, ServerError
+from mtsd.daemon.status_tables import status_tables
+from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import Reached, nothing
 from mtsd.model.outcome.exit_status import ExitStatus
-from mtsd.model.outcome.failed_group import FailedGroup
 from mtsd.model.outcome.last_stop import LastStop
 from mtsd.model.progress import Progress
 from mtsd.model.until import Until
@@ -52,7 +46,6 @@ from mtsd.wire.refusal import explained
 
 log = structlog.get_logger(__name__)
 
-_TELL_PERIOD_S = 5.0
 _START = "start"
 """Who meets an obstacle before there are workers."""
 
@@ -73,10 +66,7 @@ class Daemon:
         until: Until | None = None,
         reached: Reached = nothing,
     ) -> None:
-        self._settings = settings
-        self._by_hand = ByHand()
-        self._in_force = settings
-        """The settings with what was set by hand."""
+        self._in_force = InForce.of(settings)
         self._until = until
         self._read_again = read_again
         self._reached = reached
@@ -86,16 +76,11 @@ class Daemon:
         self._phase: State = "starting"
         self._links = Links.new()
         self._obstacles = Obstacles()
-        self._ended_by = ""
-        """The error that has stopped it."""
-        self._stop: LastStop | None = None
-        self._stopped_at: FailedGroup | None = None
-        """What is known of that, once it needs a person."""
         self._large = LargeGroupRetries(self._obstacles)
         self._past = NO_PAST
         self._began = time.time()
         self._reload_refused = False
-        self._stop_keeper = StopKeeper(settings)
+        self._last_stop = StopKeeper(settings)
         self._progress = Progress()
         self._new_source = ""
         self._stopping = asyncio.Event()
@@ -107,7 +92,7 @@ class Daemon:
 
     async def run(self) -> int:
         """Live until a signal, or an error that needs a person."""
-        structlog.contextvars.bind_contextvars(channel=self._settings.replica.channel)
+        structlog.contextvars.bind_contextvars(channel=self._configured.replica.channel)
         self._listen_to_signals()
         routes = (
             status_route(self.status),
@@ -116,7 +101,7 @@ class Daemon:
         )
         async with AsyncExitStack() as running:
             try:
-                asked = self._settings.status
+                asked = self._configured.status
                 seen = probes(self.status, exporter_names=asked.exporter_names)
                 servers = answering(asked, routes, seen)
                 await running.enter_async_context(servers)
@@ -127,23 +112,20 @@ class Daemon:
 
     async def _run(self) -> int:
         """Live, with what goes on beside it."""
-        self._stop_keeper.begin()
+        self._last_stop.begin()
         wait_out_obstacles(self._obstacles)
-        background = [
-            asyncio.create_task(self._tell()),
-            asyncio.create_task(self._feed_watchdog()),
-        ]
-        writer = StatusWriter(self._settings, self.status) if self._settings.status.tables else None
-        if writer is not None:
-            background.append(asyncio.create_task(writer.run()))
-        try:
-            return await self._live()
-        finally:
-            self._notifier.stopping()
-            for task in background:
-                task.cancel()
-            if writer is not None:
-                await writer.end(background[-1])
+        announcing = announced(
+            self.status,
+            self._notifier,
+            lambda: None if self._replica is None else self._replica.pulse,
+            summary_period=lambda: self._configured.log.summary_period,
+            failed=lambda: self._last_stop.stop is not None,
+        )
+        async with announcing, status_tables(self._configured, self.status):
+            try:
+                return await self._live()
+            finally:
+                self._notifier.stopping()
 
     def status(self) -> Status:
         """Return the status as the status socket reports it."""
@@ -154,33 +136,32 @@ class Daemon:
             links=self._links,
             obstacle=self._obstacles.what,
             obstacle_error=self._obstacles.error,
-            last_error=self._ended_by or (None if retried is None else str(retried)),
+            last_error=self._last_stop.text or (None if retried is None else str(retried)),
             doing=self._progress.doing,
             past=self._past,
             began=self._began,
             reload_refused=self._reload_refused,
             applied=self._earlier.applied,
-            stop=self._stop,
-            stopped_at=self._stopped_at,
+            stop=self._last_stop.stop,
+            stopped_at=self._last_stop.stopped_at,
         )
-        distribution = self._by_hand.status(self._in_force)
-        return stated(known, self._settings, statistics, distribution)
+        return stated(known, self._configured, statistics, self._in_force.distribution)
 
     def stop(self) -> None:
         """Stop gracefully; if called again, stop immediately, as in a crash."""
         if self._stopping.is_set():
             said = "stopped immediately by a second signal: the next start recovers"
             log.warning(said)
-            self._stop_keeper.note(LastStop.by(None, said, time.time()))
+            self._last_stop.note(LastStop.by(None, said, time.time()))
             logging.shutdown()
             os._exit(ExitStatus.FAILED)
         log.info("stopping")
         self._stopping.set()
         self._phase = "stopping"
         self._notifier.stopping()
-        if self._by_hand.frozen:
+        if self._in_force.by_hand.frozen:
             log.info("frozen workers continue, to finish what has begun")
-            self._by_hand = self._by_hand.released()
+            self._in_force = self._in_force.released()
         if self._replica is not None:
             self._replica.stop()
 
@@ -218,43 +199,29 @@ class Daemon:
         """
         if self._stopping.is_set():
             raise NotNowError("nothing is distributed any more: the daemon is stopping")
-        self._by_hand = self._by_hand.changed(change, self._in_force)
-        self._in_force = self._by_hand.over(self._settings)
+        self._in_force = self._in_force.changed(change)
         if self._replica is not None:
             if change.do in {"freeze", "unfreeze"}:
                 self._replica.freeze(change.worker, frozen=change.do == "freeze")
             else:
-                self._replica.distribute(self._in_force)
+                self._replica.distribute(self._in_force.settings)
         log.info("distribution changed by hand", **change.given)
-        return self._by_hand.status(self._in_force)
+        return self._in_force.distribution
+
+    @property
+    def _configured(self) -> Settings:
+        return self._in_force.configured
 
     def _reload_on_signal(self) -> None:
         with contextlib.suppress(ConfigurationError, NotNowError):
             self.reload()
 
     def _go_on_with(self, loaded: Loaded) -> Reloaded:
-        change = reloaded(self._settings, loaded.settings)
-        check_tls_files(change.settings)
-        by_hand = self._by_hand.without(change.applied)
-        in_force = by_hand.over(change.settings)
-        check_distribution(in_force)
-        self._settings = change.settings
-        self._by_hand = by_hand
-        self._in_force = in_force
+        self._in_force, change = self._in_force.reloaded(loaded.settings)
         if self._replica is not None:
-            self._replica.reload(self._in_force)
+            self._replica.reload(self._in_force.settings)
         set_up_logging(change.settings.log)
-        for warning in loaded.warnings:
-            log.warning("configuration", warning=warning)
-        if change.need_restart:
-            log.warning(
-                "changed keys need a restart, and keep their values", keys=list(change.need_restart)
-            )
-        log.info(
-            "configuration reloaded",
-            applied=list(change.applied),
-            for_next_connection=list(change.for_next_connection),
-        )
+        log_reload(loaded, change)
         return change
 
     def _listen_to_signals(self) -> None:
@@ -265,11 +232,7 @@ class Daemon:
         signals.release()
 
     async def _live(self) -> int:
-        settings = self._settings
-        log.info(
-            "starting", version=__version__, compiled=COMPILED, source=settings.source.address,
-            target=settings.target.address,
-        )  # fmt: skip
+        log_start(self._configured)
         backoff = Backoff()
         while not self._stopping.is_set():
             try:
@@ -278,7 +241,7 @@ class Daemon:
                 self._obstacles.left(_START)
                 await self._pause_without(error, backoff.next_pause())
             except StreamedGroupError as error:
-                retries = self._in_force.replica.transaction_retries
+                retries = self._in_force.settings.replica.transaction_retries
                 pause = self._large.pause(error, retries, backoff)
                 if pause is None:
                     return await self._needs_person(error.final(retries))
@@ -320,54 +283,27 @@ class Daemon:
 
     async def _run_once(self, backoff: Backoff) -> None:
         self._phase = "recovering"
-        settings = self._in_force
-        starting = asyncio.create_task(
-            start(
-                settings,
-                new_source=self._new_source,
-                unsplit=self._large.unsplit,
-                until=self._until,
-                progress=self._progress,
-                earlier=self._earlier,
-                links=self._links,
-                reached=self._reached,
-            )
-        )
-        stopping = asyncio.create_task(self._stopping.wait())
-        try:
-            await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            if not starting.done():
-                starting.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await starting
-                return
-        finally:
-            stopping.cancel()
-            self._progress.doing = ""
-        self._replica = replica = starting.result()
+        settings = self._in_force.settings
+        replica = await self._started(settings)
+        if replica is None:
+            return
+        self._replica = replica
         self._new_source = ""
-        if self._in_force is not settings:
-            replica.reload(self._in_force)
-        for worker in self._by_hand.frozen:
+        if self._in_force.settings is not settings:
+            replica.reload(self._in_force.settings)
+        for worker in self._in_force.by_hand.frozen:
             replica.freeze(worker, frozen=True)
         self._start_attempts = 0
         self._obstacles.passed(_START)
         away = self._links.target.works()
         if away is not None:
             log.info(
-                "the target is back", target=self._settings.target.address, away_s=round(away, 1)
+                "the target is back", target=self._configured.target.address, away_s=round(away, 1)
             )
         self._phase = "running"
-        repair = replica.repair
-        if repair is not None:
+        if replica.repair is not None:
             self._phase = "recovering"
-            self._progress.doing = (
-                f"applies transactions {repair.first} to {repair.last} once more, in order"
-            )
-            log.info(
-                "applies once more, in order, what was applied in none",
-                first=repair.first, last=repair.last,
-            )  # fmt: skip
+            self._progress.doing = log_repair(replica.repair)
         self._be_ready()
         if self._stopping.is_set():
             replica.stop()
@@ -388,11 +324,37 @@ class Daemon:
             log.info("stopped where it was to stop", until=str(self._until))
             self._stopping.set()
 
+    async def _started(self, settings: Settings) -> Replica | None:
+        """Return a replica that is ready to run; None if a stop comes first."""
+        starting = asyncio.create_task(
+            start(
+                settings,
+                new_source=self._new_source,
+                unsplit=self._large.unsplit,
+                until=self._until,
+                progress=self._progress,
+                earlier=self._earlier,
+                links=self._links,
+                reached=self._reached,
+            )
+        )
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if not starting.done():
+                starting.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await starting
+                return None
+        finally:
+            stopping.cancel()
+            self._progress.doing = ""
+        return starting.result()
+
     async def _pause_without(self, error: ConnectionLostError | ServerError, pause: float) -> None:
         """Wait without a server; the log says so when it is time to."""
         number = error.number if isinstance(error, ServerError) else 0
-        of_source = error.server.startswith("source")
-        link = self._links.source if of_source else self._links.target
+        link = self._links.of(error.server)
         if link.lost(number, str(error), pause):
             log.warning(
                 "replication interrupted",
@@ -416,10 +378,8 @@ class Daemon:
         said = explained(error) if isinstance(error, ServerError) else str(error)
         self._notifier.status(f"stopped: {said}")
         log.error("replication stopped", error=said)  # the message is complete
-        self._stop = LastStop.by(error, said, time.time())
-        self._stopped_at = error.group if isinstance(error, MtsdError) else None
-        await self._keep_stop(error, said)
-        if self._settings.replica.on_error == "stay" and not self._stopping.is_set():
+        await self._last_stop.fail(self._in_force.settings, error, said)
+        if self._configured.replica.on_error == "stay" and not self._stopping.is_set():
             log.warning(
                 "the daemon stays, and applies nothing: restart it after what is to be done"
             )
@@ -428,34 +388,8 @@ class Daemon:
         return ExitStatus.NEEDS_PERSON
 
     async def _keep_stop(self, error: Exception | None, said: str) -> None:
-        self._ended_by = said
-        await self._stop_keeper.keep(self._in_force, LastStop.by(error, said, time.time()))
+        await self._last_stop.keep(self._in_force.settings, error, said)
 
     def _be_ready(self) -> None:
         self._ready = True
         self._notifier.ready()
-
-    async def _tell(self) -> None:
-        """Tell the service manager how it goes, and the log now and then."""
-        summary = Summary(time.monotonic())
-        while True:
-            status = self.status()
-            fields = summary.due(status, self._settings.log.summary_period, time.monotonic())
-            if fields is not None:
-                log.info("summary", **fields)
-            lag = "unknown" if status.lag_seconds is None else f"{status.lag_seconds:.1f} s"
-            state = f"{status.state}: {status.doing}" if status.doing else status.state
-            if self._stop is None:
-                self._notifier.status(f"{state}, lag {lag}, {status.pending_groups} groups pending")
-            await asyncio.sleep(_TELL_PERIOD_S)
-
-    async def _feed_watchdog(self) -> None:
-        interval = self._notifier.watchdog_interval
-        watchdog = Watchdog()
-        while interval:
-            hung = watchdog.hangs
-            if watchdog.look(self._replica.pulse if self._replica is not None else None):
-                self._notifier.watchdog()
-            elif not hung:
-                log.critical("the dispatcher hangs: the watchdog gets no sign until it continues")
-            await asyncio.sleep(interval)

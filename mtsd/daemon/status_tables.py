@@ -7,7 +7,8 @@ from one row. Both say when they were written, so that an idle replica can be to
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Final
 
@@ -146,6 +147,23 @@ def _text(value: str) -> bytes:
     return literals.blob(text.encode("utf-8", "replace"))
 
 
+@asynccontextmanager
+async def status_tables(settings: Settings, status: Callable[[], Status]) -> AsyncIterator[None]:
+    """Write them while this is entered, and how it has ended at the end, if that is configured."""
+    if not settings.status.tables:
+        yield
+        return
+    writer = StatusWriter(settings, status)
+    running = asyncio.create_task(writer.run())
+    try:
+        yield
+    finally:
+        running.cancel()
+        await asyncio.wait({running}, timeout=_PATIENCE_S)
+        await writer.write()
+        writer.close()
+
+
 class StatusWriter:
     """Writes them again and again, in a session of its own that logs nothing."""
 
@@ -186,12 +204,6 @@ class StatusWriter:
             self.close()
             raise
         return True
-
-    async def end(self, running: "asyncio.Task[None]") -> None:
-        """Write how it has ended, after the cancelled task of `run`."""
-        await asyncio.wait({running}, timeout=_PATIENCE_S)
-        await self.write()
-        self.close()
 
     def close(self) -> None:
         """End the session."""

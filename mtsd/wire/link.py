@@ -124,6 +124,10 @@ class Links:
     source: Link
     target: Link
 
+    def of(self, server: str) -> Link:
+        """Return that of a server, as errors name it."""
+        return self.source if server.startswith("source") else self.target
+
     @classmethod
     def new(cls) -> "Links":
         """Return those of a daemon that begins."""
