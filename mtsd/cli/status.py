@@ -16,11 +16,9 @@ from mtsd.cli.status_words import (
 )
 from mtsd.config import Settings
 from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, fetch_status
-from mtsd.control.status import (
-    NOT_SAID,
-    Place,
-    Status,
-)
+from mtsd.control.place import Place
+from mtsd.control.status import Status
+from mtsd.control.stop_status import NOT_SAID
 from mtsd.model.errors import MtsdError
 from mtsd.model.outcome.exit_status import ExitStatus
 from mtsd.schedule.wait_cause import OF_READING

@@ -1,6 +1,7 @@
 """Parts of a status in words, for people."""
 
-from mtsd.control.status import ConnectionsStatus, ConnectionStatus, ErrorStatus, Status
+from mtsd.control.server_status import ConnectionsStatus, ConnectionStatus, ErrorStatus
+from mtsd.control.status import Status
 
 
 def source_in_words(connections: ConnectionsStatus) -> str:

@@ -6,16 +6,19 @@ Times are in seconds, sizes in bytes; a list in JSON is a tuple here.
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Literal
 
 from pydantic import TypeAdapter
 from pydantic_core import PydanticSerializationError
 
-from mtsd.model.gtid import Gtid, GtidSet
-from mtsd.model.position import Position
-
-if TYPE_CHECKING:
-    from mtsd.apply.position.failed_groups import SkippedGroup
+from mtsd.control.place import NOWHERE, Place
+from mtsd.control.server_status import (
+    NO_CONNECTIONS,
+    NO_SOURCE_LOG,
+    ConnectionsStatus,
+    SourceLogStatus,
+)
+from mtsd.control.stop_status import InDoubtStatus, LastStopStatus, SkippedStatus, StoppedStatus
 
 State = Literal[
     "starting", "connecting", "recovering", "running", "waiting", "delayed", "stopping", "stopped",
@@ -26,85 +29,6 @@ State = Literal[
 connecting: a server is not connected, and is tried again. waiting: the target takes no change, and
 `doing` says why.
 """
-
-
-NOT_SAID: Final = (
-    "the last daemon did not say why it ended: it was killed, or its machine went down"
-)
-"""What a status without a daemon says if nobody knows why there is none."""
-NOT_BEGUN: Final = "no daemon has begun at this position yet"
-"""What it says after `mtsd position set`."""
-NONE_YET: Final = "no daemon has run on this channel yet"
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A place in the source's binlog: the end of a group; file "" and pos 0 if unknown.
-
-    `gtid` is that group's GTID, or everything executed up to there as a set; "" if unknown.
-    """
-
-    file: str = ""
-    pos: int = 0
-    gtid: str = ""
-
-    @classmethod
-    def of(cls, position: Position | None, gtid: Gtid | GtidSet | str | None = None) -> "Place":
-        """Return the place of a position."""
-        if position is None:
-            return cls(gtid=str(gtid or ""))
-        return cls(position.file, position.offset, str(gtid or ""))
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.pos}" if self.file else ""
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorStatus:
-    """What is wrong with a server; `number` is its error's, 0 if it said nothing; ISO 8601."""
-
-    number: int
-    text: str
-    time: str
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectionStatus:
-    """The daemon's connection to one server.
-
-    `since` is when it was connected, or was lost, in ISO 8601. `attempts` have failed since it was
-    lost; the next one is in `next_in` seconds, None if it runs or there is none to wait for.
-    `last_error` is what is wrong now: None once that is over.
-    """
-
-    connected: bool = False
-    since: str = ""
-    attempts: int = 0
-    next_in: float | None = None
-    last_error: ErrorStatus | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectionsStatus:
-    """Both servers'."""
-
-    source: ConnectionStatus = ConnectionStatus()
-    target: ConnectionStatus = ConnectionStatus()
-
-
-@dataclass(frozen=True, slots=True)
-class LastStopStatus:
-    """How the last daemon has ended; `time` is ISO 8601.
-
-    `text` is the whole error, "" after a graceful stop; `number` is the server's and `group` the
-    number of the group that it is about, 0 if there is none.
-    """
-
-    time: str
-    graceful: bool
-    text: str = ""
-    number: int = 0
-    group: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +62,7 @@ class WorkerStatus:
     transactions: int = 0
     """Target transactions that it committed them in."""
     retries: int = 0
-    last: Place = Place()
+    last: Place = NOWHERE
     """The end of the last group that it committed."""
     busy_ratio: float = 0.0
     """The fraction of the time, 0 to 1, in which it had work."""
@@ -209,25 +133,6 @@ class AgesStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceLogStatus:
-    """The source's binary log, as this replica needs it; None where it is not known.
-
-    `heard` is when the source has last sent something, a heartbeat included, in ISO 8601; "" if it
-    has not yet.
-    """
-
-    heard: str = ""
-    bytes_behind: int | None = None
-    """From the executed position to the log's end, as of at most half a minute ago."""
-    retention_left_seconds: float | None = None
-    """Until the source may purge, by its age, what is not applied yet; None also if it never does.
-    A source does not purge what is being read from it: it does once the connection is lost."""
-    server_id: int | None = None
-    server_uuid: str = ""
-    """Those of the source, "" on a MariaDB."""
-
-
-@dataclass(frozen=True, slots=True)
 class DaemonStatus:
     """The process; `started` in ISO 8601. `reload_refused`: its file is not what is in force."""
 
@@ -259,61 +164,6 @@ class DistributionStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class InDoubtStatus:
-    """A group that was begun separately from its record, and is not known to be done."""
-
-    number: int
-    worker: int
-    kind: str
-    end: Place
-    databases: str
-
-
-@dataclass(frozen=True, slots=True)
-class StoppedStatus:
-    """The group that the replica stopped at, and that is still to be applied or skipped.
-
-    `end` is that of the group, with file "" if it has not been read; `error` is the whole message;
-    `later_applied` says whether later groups have already been applied; `time` is ISO 8601.
-    """
-
-    number: int
-    end: Place
-    kind: str
-    databases: str
-    error: str
-    later_applied: bool
-    time: str
-
-
-@dataclass(frozen=True, slots=True)
-class SkippedStatus:
-    """A group that a person has skipped, with the error that it stopped the replica with."""
-
-    number: int
-    end: Place
-    databases: str
-    error: str
-    who: str
-    why: str
-    time: str
-
-    @classmethod
-    def of(cls, skipped: "SkippedGroup") -> "SkippedStatus":
-        """Return what a record of the target says."""
-        group = skipped.group
-        return cls(
-            number=group.number,
-            end=Place.of(group.end, group.gtid),
-            databases=",".join(group.databases),
-            error=skipped.message,
-            who=skipped.who,
-            why=skipped.why,
-            time=skipped.time.isoformat(),
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Status:
     """The whole replica."""
 
@@ -322,9 +172,9 @@ class Status:
     """Address of the server that is read, in the format of `Endpoint`."""
     target: str
     channel: str = ""
-    received: Place = Place()
+    received: Place = NOWHERE
     """How far groups have been read."""
-    executed: Place = Place()
+    executed: Place = NOWHERE
     """The low-water mark: everything up to here has committed; its `gtid` is a set."""
     lag_seconds: float | None = None
     """Now minus the commit time of the oldest group that is not yet applied, 0.0 if there is
@@ -366,7 +216,7 @@ class Status:
     prepared_transactions: int = 0
     """XA transactions that are prepared, and that the source has neither committed nor rolled back
     as far as it has been read."""
-    connections: ConnectionsStatus = ConnectionsStatus()
+    connections: ConnectionsStatus = NO_CONNECTIONS
     lag_beyond_delay: float | None = None
     """What of the lag is more than `replica.delay`."""
     last_stop: LastStopStatus | None = None
@@ -378,7 +228,7 @@ class Status:
     totals: TotalsStatus = TotalsStatus()
     databases: tuple[DatabaseStatus, ...] = ()
     ages: AgesStatus = AgesStatus()
-    source_log: SourceLogStatus = SourceLogStatus()
+    source_log: SourceLogStatus = NO_SOURCE_LOG
     in_doubt_groups: int | None = None
     """How many groups have an in-doubt record, as of a few seconds ago: as a definition has while
     it runs. None while nothing is applied."""

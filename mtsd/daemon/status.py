@@ -9,26 +9,26 @@ from typing import Final
 from mtsd import __version__
 from mtsd.apply.position.failed_groups import SkippedGroup
 from mtsd.config import Settings
-from mtsd.control.status import (
-    AgesStatus,
+from mtsd.control.place import NOWHERE, Place
+from mtsd.control.server_status import (
     ConnectionsStatus,
     ConnectionStatus,
+    ErrorStatus,
+    SourceLogStatus,
+)
+from mtsd.control.status import (
+    AgesStatus,
     DaemonStatus,
     DatabaseStatus,
     DistributionStatus,
-    ErrorStatus,
-    LastStopStatus,
     PartitionStatus,
-    Place,
-    SkippedStatus,
-    SourceLogStatus,
     State,
     Status,
-    StoppedStatus,
     TargetWaitStatus,
     TotalsStatus,
     WorkerStatus,
 )
+from mtsd.control.stop_status import LastStopStatus, SkippedStatus, StoppedStatus
 from mtsd.model.build import COMPILED
 from mtsd.model.outcome.failed_group import FailedGroup
 from mtsd.model.outcome.last_stop import LastStop
@@ -43,7 +43,6 @@ from mtsd.wire.link import Link, LinkError, Links
 from mtsd.wire.steady_clock import steady
 
 NO_DISTRIBUTION: Final = DistributionStatus()
-NOWHERE_YET: Final = Place()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +91,8 @@ class Past:
     `received`, `executed` and `needs` are as at the end of the last one.
     """
 
-    received: Place = NOWHERE_YET
-    executed: Place = NOWHERE_YET
+    received: Place = NOWHERE
+    executed: Place = NOWHERE
     needs: Needs = NEEDS_NOTHING
     totals: Totals = NO_TOTALS
     skipped_ever: tuple[SkippedGroup, ...] | None = None

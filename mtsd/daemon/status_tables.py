@@ -20,7 +20,8 @@ from mtsd.apply.session.session import TargetSession
 from mtsd.apply.session.session_settings import SessionSettings
 from mtsd.apply.sql import literals
 from mtsd.config import Settings
-from mtsd.control.status import Place, Status
+from mtsd.control.place import Place
+from mtsd.control.status import Status
 from mtsd.model.errors import MtsdError
 from mtsd.replica.core.endpoints import about_session, endpoint
 

@@ -10,20 +10,18 @@ from typing import TypedDict
 from mtsd.apply.position.failed_groups import StoppedGroup
 from mtsd.apply.position.position_tables import InDoubt
 from mtsd.config import Settings
-from mtsd.control.status import (
+from mtsd.control.place import Place
+from mtsd.control.status import State, Status, WorkerStatus
+from mtsd.control.stop_file import StopFile
+from mtsd.control.stop_status import (
     NONE_YET,
     NOT_BEGUN,
     NOT_SAID,
     InDoubtStatus,
     LastStopStatus,
-    Place,
     SkippedStatus,
-    State,
-    Status,
     StoppedStatus,
-    WorkerStatus,
 )
-from mtsd.control.stop_file import StopFile
 from mtsd.model.outcome.last_stop import LastStop, StopNote, newest_stop
 from mtsd.operations.recorded import read_recorded
 from mtsd.replica.core.filters import rules_of

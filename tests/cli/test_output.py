@@ -12,19 +12,10 @@ import pytest
 import mtsd.cli
 from mtsd.cli.output import json_of, print_json, print_line, printable, tell, tell_over
 from mtsd.cli.status import lines
-from mtsd.control.status import (
-    ConnectionsStatus,
-    ConnectionStatus,
-    DistributionStatus,
-    ErrorStatus,
-    InDoubtStatus,
-    LastStopStatus,
-    PartitionStatus,
-    Place,
-    SkippedStatus,
-    Status,
-    StoppedStatus,
-)
+from mtsd.control.place import Place
+from mtsd.control.server_status import ConnectionsStatus, ConnectionStatus, ErrorStatus
+from mtsd.control.status import DistributionStatus, PartitionStatus, Status
+from mtsd.control.stop_status import InDoubtStatus, LastStopStatus, SkippedStatus, StoppedStatus
 
 # Of a window's title and a screen, in two forms; right to left; half a character; a line's end.
 HOSTILE = "x\x1b]0;owned\x07\x1b[2J\x9b2J\u202eevil\u2066\udc9b\u2028\r\n\x7f"

@@ -19,14 +19,12 @@ from mtsd.cli.main import main
 from mtsd.cli.top_screen import screen
 from mtsd.cli.top_view import NO_RATES, Pressed, Rates, View, keys_of, pressed, rates
 from mtsd.control.distribute_route import Change, distribute_route
+from mtsd.control.place import Place
 from mtsd.control.server import ControlServer
+from mtsd.control.server_status import ConnectionsStatus, ConnectionStatus, SourceLogStatus
 from mtsd.control.status import (
-    ConnectionsStatus,
-    ConnectionStatus,
     DatabaseStatus,
     DistributionStatus,
-    Place,
-    SourceLogStatus,
     Status,
     TargetWaitStatus,
     TotalsStatus,

@@ -9,20 +9,22 @@ from mtsd.control.exposition import metrics_text
 from mtsd.control.metrics import METRICS, MOST_DATABASES, OTHERS, Kind, most_delayed
 from mtsd.control.probes import not_ready, probes
 from mtsd.control.routes import Request, RequestRefusedError, Routes
-from mtsd.control.status import (
-    AgesStatus,
+from mtsd.control.server_status import (
     ConnectionsStatus,
     ConnectionStatus,
+    ErrorStatus,
+    SourceLogStatus,
+)
+from mtsd.control.status import (
+    AgesStatus,
     DaemonStatus,
     DatabaseStatus,
-    ErrorStatus,
-    LastStopStatus,
-    SourceLogStatus,
     Status,
     TargetWaitStatus,
     TotalsStatus,
     WorkerStatus,
 )
+from mtsd.control.stop_status import LastStopStatus
 
 SECRET = "Duplicate entry 'ann@example.org'"
 WHEN = "2026-07-01T10:00:00+00:00"

@@ -13,26 +13,21 @@ import pytest
 from mtsd.apply.position.position_tables import PositionTables
 from mtsd.cli.main import main
 from mtsd.cli.status import exit_status, lines
+from mtsd.control.place import Place
 from mtsd.control.server import ControlServer
-from mtsd.control.status import (
+from mtsd.control.server_status import ConnectionsStatus, ConnectionStatus, ErrorStatus
+from mtsd.control.status import PartitionStatus, Status, TargetWaitStatus, WorkerStatus
+from mtsd.control.status_route import status_route
+from mtsd.control.stop_file import StopFile
+from mtsd.control.stop_status import (
     NONE_YET,
     NOT_BEGUN,
     NOT_SAID,
-    ConnectionsStatus,
-    ConnectionStatus,
-    ErrorStatus,
     InDoubtStatus,
     LastStopStatus,
-    PartitionStatus,
-    Place,
     SkippedStatus,
-    Status,
     StoppedStatus,
-    TargetWaitStatus,
-    WorkerStatus,
 )
-from mtsd.control.status_route import status_route
-from mtsd.control.stop_file import StopFile
 from mtsd.model.outcome.exit_status import ExitStatus
 from mtsd.model.outcome.last_stop import LastStop
 from tests.control.killed_daemon import UUID, leave_behind

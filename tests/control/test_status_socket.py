@@ -17,16 +17,11 @@ import uvloop
 
 from mtsd.control import server as server_module
 from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, fetch_status
+from mtsd.control.place import Place
 from mtsd.control.server import ControlServer, StatusSocketError, _listener
-from mtsd.control.status import (
-    InDoubtStatus,
-    PartitionStatus,
-    Place,
-    Status,
-    TargetWaitStatus,
-    WorkerStatus,
-)
+from mtsd.control.status import PartitionStatus, Status, TargetWaitStatus, WorkerStatus
 from mtsd.control.status_route import status_route
+from mtsd.control.stop_status import InDoubtStatus
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
 

@@ -1,4 +1,5 @@
-from mtsd.control.status import Place, Status, TotalsStatus
+from mtsd.control.place import Place
+from mtsd.control.status import Status, TotalsStatus
 from mtsd.daemon.summary import Summary
 
 

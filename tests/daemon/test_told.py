@@ -11,8 +11,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from mtsd.cli.main import main
-from mtsd.control.status import NOT_SAID, ConnectionStatus, LastStopStatus, Place, Status
+from mtsd.control.place import Place
+from mtsd.control.server_status import ConnectionStatus
+from mtsd.control.status import Status
 from mtsd.control.stop_file import StopFile
+from mtsd.control.stop_status import NOT_SAID, LastStopStatus
 from mtsd.model.outcome.exit_status import ExitStatus
 from tests.replica.daemon_process import DaemonProcess
 from tests.servers.mysqld import GTIDS, Server, _lock_of_a_free_port
