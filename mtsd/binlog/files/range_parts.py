@@ -5,6 +5,7 @@ from typing import NamedTuple
 from mtsd.model.group import Group
 from mtsd.model.gtid import Gtid
 from mtsd.model.step import Step
+from mtsd.model.xa_xid import XaXid
 
 
 class PlacedEvent(NamedTuple):
@@ -23,7 +24,7 @@ class GroupPart(NamedTuple):
 
     `begin` and `end` are the whole group's offsets in its file; `gtid` and `commit_time` are those
     of the group. The last part also has the `group` itself, without its steps if the group has
-    several parts; its `end` names no file.
+    several parts; its `end` names no file. `xid` is that of an XA transaction in several parts.
     """
 
     begin: int
@@ -32,3 +33,4 @@ class GroupPart(NamedTuple):
     commit_time: int
     steps: tuple[Step, ...]
     group: Group | None
+    xid: XaXid | None = None

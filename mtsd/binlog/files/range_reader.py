@@ -384,4 +384,5 @@ class _Groups:
     def _part(
         self, opened: GroupOpened, end: int, steps: tuple[Step, ...], group: Group | None
     ) -> GroupPart:
-        return GroupPart(self.begin, end, opened.gtid, opened.commit_time, steps, group)
+        gtid, time = opened.gtid, opened.commit_time
+        return GroupPart(self.begin, end, gtid, time, steps, group, opened.xid)

@@ -27,6 +27,8 @@ _ALWAYS_GTID_EVENTS = (5, 7)
 class FolderLogs:
     """The files at paths, as `listed` takes them; the last one may still be growing."""
 
+    is_divisible = True
+
     def __init__(self, *paths: str) -> None:
         self._paths = paths
 

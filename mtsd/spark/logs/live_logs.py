@@ -26,6 +26,8 @@ T = TypeVar("T")
 class LiveLogs:
     """The files that a source lists; a pickled copy opens its own connection."""
 
+    is_divisible = False
+
     def __init__(self, live: LiveOptions) -> None:
         self._live = live
         self._runner: asyncio.Runner | None = None

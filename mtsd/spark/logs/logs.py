@@ -31,6 +31,9 @@ class Logs(Protocol):
     file is the last one.
     """
 
+    is_divisible: bool
+    """Whether a range may begin anywhere in a file, and not only at its beginning."""
+
     @property
     def origin(self) -> str:
         """Return the server that the log belongs to, "" if unknown."""

@@ -11,15 +11,11 @@ from mtsd.spark.logs.logs import Logs, Stretch, name_of, place_of
 
 @dataclass(frozen=True, slots=True)
 class WholeRead:
-    """What a range is a part of; `is_at_begin` if nothing of it comes before the range.
-
-    `goes_on` if it is a batch of a stream, before which others may have been read.
-    """
+    """What a range is a part of; `is_at_begin` if nothing of it comes before the range."""
 
     logs: Logs
     stretch: Stretch
     is_at_begin: bool
-    goes_on: bool = False
 
     def names_columns(self, after: Position | None = None) -> bool:
         """Tell whether its first rows, or the first after a place, come with column names."""

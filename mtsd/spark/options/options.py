@@ -77,8 +77,8 @@ _ONLY_WITH: Final = {
     "unseen_changes": ("changes", "table"),
 }
 _OPS: Final = {
-    "changes": ("insert", "update", "delete"),
-    "table": ("insert", "update_preimage", "update_postimage", "delete"),
+    "changes": ("insert", "update", "delete", "truncate", "ddl"),
+    "table": ("insert", "update_preimage", "update_postimage", "delete", "truncate"),
 }
 
 

@@ -17,7 +17,9 @@ from mtsd.spark.arrays.row_batches import RowBatches
 from mtsd.spark.options.option_filters import FULL_NAME
 from mtsd.spark.options.options import SKIP, Options
 from mtsd.spark.options.row_filters import RowFilters
+from mtsd.spark.shapes.completed_groups import CompletedGroups
 from mtsd.spark.shapes.garbage import collect_seldom
+from mtsd.spark.shapes.marks import DDL, TRUNCATE, Wants, mark_rows, marks
 from mtsd.spark.shapes.pending_rows import PendingRows, TableRows
 from mtsd.spark.shapes.row_columns import (
     DELETE,
@@ -30,7 +32,7 @@ from mtsd.spark.shapes.row_columns import (
 )
 from mtsd.spark.shapes.shape import FixedColumns, ShapeRequest
 from mtsd.spark.shapes.told_tables import ToldTables
-from mtsd.spark.shapes.unseen_changes import UnseenChanges, Wants
+from mtsd.spark.shapes.unseen_changes import UnseenChanges
 
 _COLUMNS: Final = FixedColumns({
     "op": StringType(),
@@ -43,6 +45,7 @@ _COLUMNS: Final = FixedColumns({
     "row": LongType(),
     "gtid": StringType(),
     "commit_time": TimestampType(),
+    "statement": StringType(),
 })  # fmt: skip
 
 
@@ -86,18 +89,20 @@ class ChangeShape:
 
         kinds = event_types(op for op in (INSERT, UPDATE, DELETE) if filters.keeps("op", op))
         pending = PendingRows(choose, file, mariadb=reader.mariadb, kinds=kinds)
-        unseen = UnseenChanges(
-            _wants(filters),
-            file,
-            pending.seen,
-            request.whole,
-            skips=request.options.unseen_changes == SKIP,
-        )
-        for part in reader.parts():
-            if request.keeps(part, file):
-                unseen.check(part, pending.add(part))
-                if pending.is_full:
-                    yield from _batches(request, pending, file)
+        skips = request.options.unseen_changes == SKIP
+        wants = _wants(filters)
+        unseen = UnseenChanges(wants, file, (TRUNCATE, DDL), skips=skips)
+        groups = CompletedGroups(file, request.whole, skips=skips)
+        for part in groups.parts(reader, lambda part: request.keeps(part, file)):
+            found = marks(part, wants)
+            unseen.check(part, found)
+            found = [mark for mark in found if filters.keeps("op", mark.op)]
+            if found:
+                yield from _batches(request, pending, file)
+                yield mark_rows(found, part, file, request.arrow_schema)
+            pending.add(part)
+            if pending.is_full:
+                yield from _batches(request, pending, file)
         yield from _batches(request, pending, file)
 
 
@@ -145,6 +150,7 @@ def _batch(request: ShapeRequest, origins: Origins, rows: TableRows) -> pa.Recor
         "table": lambda: pa.repeat(rows.table.table, count),
         "before": lambda: json_rows(rows.decoder, rows.batch.before, count),
         "after": lambda: json_rows(rows.decoder, rows.batch.after, count),
+        "statement": lambda: pa.nulls(count, pa.string()),
     }
     schema = request.arrow_schema
     return pa.RecordBatch.from_arrays([columns[name]() for name in schema.names], schema=schema)

@@ -23,19 +23,18 @@ _CLAUSES: Final = frozenset({
 })  # fmt: skip
 _OF_A_TABLE: Final = frozenset({b"COLUMN", b"INDEX", b"KEY", b"CONSTRAINT"})
 """What a RENAME in an ALTER TABLE renames, unless it is the table."""
-_BRINGING: Final = frozenset({b"EXCHANGE", b"CONVERT", b"IMPORT"})
 _UNKNOWN: Final = Changed(Extent.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
 class MovedRows:
-    """What a definition does to rows: the tables, and whether it brings rows to any of them.
+    """What a definition does to rows of these tables: whether it `ends_all`, and brings none.
 
-    The extent is UNKNOWN if it may do so, and is not understood.
+    The extent is UNKNOWN if it may end, bring or move some, and is not understood.
     """
 
     of: Changed
-    brings: bool = False
+    ends_all: bool = False
 
 
 def moved_rows(query: QueryEvent) -> MovedRows | None:
@@ -43,30 +42,26 @@ def moved_rows(query: QueryEvent) -> MovedRows | None:
     if query.alter_phase not in {None, AlterPhase.COMMIT}:
         return None
     words = Words(query.text)
-    brings = False
     match words.word():
         case b"TRUNCATE":
-            pass
+            return MovedRows(changed(query.text), ends_all=True)
         case b"DROP" if words.word() in _DROPPED:
-            pass
+            return MovedRows(changed(query.text), ends_all=True)
         case b"RENAME" if words.word() in _TABLES:
-            brings = True
+            return MovedRows(changed(query.text))
         case b"CREATE" if words.at_word(b"OR"):
             words.take_words(b"OR", b"REPLACE")
-            if words.word() != b"TABLE":
-                return None
+            if words.word() == b"TABLE":
+                return MovedRows(changed(query.text), ends_all=True)
         case b"ALTER":
             return _altered(words, query)
-        case _:
-            return None
-    return MovedRows(changed(query.text), brings)
+    return None
 
 
 def _altered(words: Words, query: QueryEvent) -> MovedRows | None:
     words.take_words(b"ONLINE")
     # It deletes rows that are alike under a new unique key.
     moves = words.at_word(b"IGNORE")
-    brings = False
     words.take_words(b"IGNORE")
     if words.word() != b"TABLE":
         return None
@@ -84,14 +79,13 @@ def _altered(words: Words, query: QueryEvent) -> MovedRows | None:
             if words.at_symbol(b"="):
                 words.take()
             more.append(words.take_name())
-            moves = brings = True
+            moves = True
         elif token.text == b"ENGINE":
             if words.at_symbol(b"="):
                 words.take()
             moves = moves or words.at_word(b"BLACKHOLE")
         elif any(token.text == first and words.at_word(second) for first, second in _CLAUSES):
             moves = True
-            brings = brings or token.text in _BRINGING
             if token.text == b"CONVERT":
                 more += _converted(words)
     if not moves:
@@ -99,7 +93,7 @@ def _altered(words: Words, query: QueryEvent) -> MovedRows | None:
     found = changed(query.text)
     if found.extent is not Extent.TABLES:
         return MovedRows(_UNKNOWN)
-    return MovedRows(Changed(Extent.TABLES, (*found.tables, *more)), brings)
+    return MovedRows(Changed(Extent.TABLES, (*found.tables, *more)))
 
 
 def _converted(words: Words) -> list[Table]:

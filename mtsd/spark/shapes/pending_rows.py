@@ -97,8 +97,6 @@ class PendingRows:
         self._kinds = kinds
         self._is_inside = False
         """Whether the group of the last part has not ended."""
-        self.seen: set[tuple[str, str]] = set()
-        """The tables of all row events, by database and name."""
         self._passed = 0
         """Rows of the first group that have already been taken."""
 
@@ -234,7 +232,6 @@ class PendingRows:
             is_wanted = decoder is not None
             found = _Table(table, decoder or _counter(table), is_wanted)
             self._tables[key] = found
-            self.seen.add((table.database, table.table))
         return found
 
 

@@ -34,9 +34,11 @@ from mtsd.spark.arrays.row_batches import ImageColumns, RowBatches
 from mtsd.spark.logs.table_maps import table_maps
 from mtsd.spark.logs.whole_read import parts_within, stretch_of
 from mtsd.spark.options.options import SKIP, OptionError, Options
+from mtsd.spark.shapes.completed_groups import CompletedGroups
 from mtsd.spark.shapes.defined_formats import defined_formats
 from mtsd.spark.shapes.garbage import collect_seldom
 from mtsd.spark.shapes.last_definition import definition_before, definition_in
+from mtsd.spark.shapes.marks import TRUNCATE, mark_rows, marks
 from mtsd.spark.shapes.pending_rows import PendingRows, TableRows
 from mtsd.spark.shapes.redefinitions import Redefinitions
 from mtsd.spark.shapes.row_columns import DELETE, INSERT, UPDATE, Origins, event_types, in_order
@@ -113,18 +115,21 @@ class TableShape:
             if any(request.filters.keeps("op", op) for op in ops)
         )
         pending = PendingRows(definitions.choose, file, mariadb=reader.mariadb, kinds=kinds)
-        unseen = UnseenChanges(
-            definitions.may_be, file, pending.seen, request.whole,
-            skips=request.options.unseen_changes == SKIP, looks_back=True,
-        )  # fmt: skip
-        for part in reader.parts():
-            if request.keeps(part, file):
-                definitions.learn(part, file)
-                tables = pending.add(part)
-                definitions.check()
-                unseen.check(part, tables)
-                if pending.is_full:
-                    yield from _batches(request, pending, file)
+        skips = request.options.unseen_changes == SKIP
+        unseen = UnseenChanges(definitions.may_be, file, (TRUNCATE,), skips=skips)
+        groups = CompletedGroups(file, request.whole, skips=skips)
+        for part in groups.parts(reader, lambda part: request.keeps(part, file)):
+            definitions.learn(part, file)
+            found = marks(part, definitions.may_be)
+            if any(mark.op == TRUNCATE for mark in found) and request.filters.keeps("op", TRUNCATE):
+                yield from _batches(request, pending, file)
+                ended = [mark for mark in found if mark.op == TRUNCATE]
+                yield mark_rows(ended, part, file, request.arrow_schema, "_")
+            pending.add(part)
+            definitions.check()
+            unseen.check(part, found)
+            if pending.is_full:
+                yield from _batches(request, pending, file)
         definitions.check(at_end=True)
         yield from _batches(request, pending, file)
 

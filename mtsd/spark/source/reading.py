@@ -24,18 +24,12 @@ class Ranges(InputPartition):
         ranges: tuple[ByteRange, ...] = (),
         origin: str = "",
         stretch: Stretch | None = None,
-        *,
-        goes_on: bool = False,
     ) -> None:
-        """`origin` is that of the logs that the ranges were planned for, `stretch` of all tasks.
-
-        `goes_on` if they are of a stream, which may have read what comes before.
-        """
+        """`origin` is that of the logs that the ranges were planned for, `stretch` of all tasks."""
         super().__init__(ranges)
         self.ranges = ranges
         self.origin = origin
         self.stretch = stretch
-        self.goes_on = goes_on
 
 
 def rows(
@@ -49,7 +43,7 @@ def rows(
         whole = None
         if partition.stretch is not None:
             is_at_begin = Position(name, bounds.begin) <= partition.stretch.begin
-            whole = WholeRead(logs, partition.stretch, is_at_begin, partition.goes_on)
+            whole = WholeRead(logs, partition.stretch, is_at_begin)
         # No context manager: each of its frames would add a line to the traceback Spark shows.
         try:
             with logs.opened(bounds, partition.origin) as contents:

@@ -93,7 +93,7 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             planned = self._logs.planned(parts, self._request.options.max_partition_bytes)
             stretch = Stretch(begin, stop)
             origin = self._logs.origin
-            return [Ranges(ranges, origin, stretch, goes_on=True) for ranges in planned]
+            return [Ranges(ranges, origin, stretch) for ranges in planned]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield a task's rows; raises UnreadableBinlogError if a file cannot be read."""

@@ -53,10 +53,16 @@ def source(request: pytest.FixtureRequest) -> Iterator[Server]:
             " b BLOB COMPRESSED, l TEXT COMPRESSED CHARACTER SET latin2);"
             " INSERT INTO a.packed VALUES (1, REPEAT('é', 200), REPEAT('x', 9000), 'ł'),"
             " (2, NULL, '', NULL), (3, '', NULL, 'no');"
+            " CREATE TABLE a.xa (id INT PRIMARY KEY);"
+            " XA START 'y'; INSERT INTO a.xa VALUES (1); XA END 'y'; XA PREPARE 'y'; XA COMMIT 'y';"
+            " XA START 'z'; INSERT INTO a.xa VALUES (2); XA END 'z'; XA PREPARE 'z';"
+            " XA ROLLBACK 'z'; CREATE OR REPLACE TABLE a.xa AS SELECT 3 AS id;"
             # What is left out ends no read.
+            " CREATE TABLE a.stated (id INT);"
             " CREATE DATABASE b; CREATE TABLE b.x (id INT PRIMARY KEY);"
             " XA START 'x'; INSERT INTO b.x VALUES (1); XA END 'x'; XA PREPARE 'x'; XA COMMIT 'x';"
-            " SET binlog_format = STATEMENT; INSERT INTO b.x VALUES (2); TRUNCATE b.x"
+            " SET binlog_format = STATEMENT; INSERT INTO b.x VALUES (2); TRUNCATE b.x;"
+            " INSERT INTO a.stated VALUES (2)"
         )
         yield server
 
@@ -117,6 +123,16 @@ def test_hashes_of_named_keys_are_no_columns(source: Server) -> None:
         '{"id":1,"long_one":"one"}',
         '{"id":2,"long_one":"two"}',
         '{"id":1,"long_one":"one"}',
+    ]
+
+
+@pytest.mark.parametrize("source", ["FULL"], indirect=True)
+def test_xa_and_what_ends_rows(source: Server) -> None:
+    options = Options(str(source.datadir), "changes", tables=(("a", "xa"),))
+    assert [(one["op"], one["after"], one["row"]) for one in of_files(ChangeShape(), options)] == [
+        ("insert", '{"id":1}', 0),
+        ("truncate", None, -1),
+        ("insert", '{"id":3}', 0),
     ]
 
 
