@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from mtsd.binlog.bytes.event_type import THREAD_SPECIFIC
 from mtsd.binlog.sql.temporary_tables import (
     after,
     changes_only_temporary_tables,
@@ -21,6 +22,8 @@ from mtsd.model.temporary_tables import (
     described,
 )
 
+DEFINITIONS: Final = frozenset({StatementKind.TEMPORARY, StatementKind.DDL})
+"""They may concern temporary tables without the flag THREAD_SPECIFIC, and contain a query."""
 _NONE: Final[frozenset[TableName]] = frozenset()
 _DROPS_UNKNOWN: Final = (
     "a DROP TEMPORARY TABLE of a table that its session does not have, judging by the statements"
@@ -60,7 +63,21 @@ class GroupTemporaryTables:
         """What is known after the group; None if it has not changed."""
         return None if self.known is self._before else self.known
 
-    def renames(self, thread: SourceThread, query: QueryEvent, kind: StatementKind) -> bool:
+    def concerned(
+        self, event: bytes, query: QueryEvent, kind: StatementKind
+    ) -> SourceThread | None:
+        """Return the thread whose temporary tables a statement concerns; None if none is known.
+
+        `query` is the one in the `event`, in the target's database.
+        """
+        if event[17] & THREAD_SPECIFIC or kind is StatementKind.TEMPORARY:
+            return thread_of(event, query)
+        if kind is not StatementKind.DDL:
+            return None
+        thread = thread_of(event, query)
+        return thread if self._renames_one(thread, query, kind) else None
+
+    def _renames_one(self, thread: SourceThread, query: QueryEvent, kind: StatementKind) -> bool:
         """Return whether a statement renames temporary tables of the thread by RENAME TABLE."""
         if not self._renames or kind is not StatementKind.DDL:
             return False

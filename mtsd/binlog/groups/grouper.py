@@ -35,7 +35,7 @@ from mtsd.model.group import GroupDropped, GroupKind, PositionReached, StreamIte
 from mtsd.model.gtid import Gtid
 from mtsd.model.position import Position
 from mtsd.model.step import StatementKind
-from mtsd.model.temporary_tables import NONE_OPEN, NOT_KNOWN, TemporaryTables
+from mtsd.model.temporary_tables import NOT_KNOWN, TemporaryTables
 
 _TABLE_MAP: Final[int] = EventType.TABLE_MAP_EVENT.value
 _XID: Final[int] = EventType.XID_EVENT.value
@@ -249,8 +249,7 @@ class Grouper:
             yield from self.abandon()
             created = self._described(event)
             if in_file:
-                created = created and not self._temporary.are_those_of_start
-                known = self._temporary.news(NONE_OPEN) if created else None
+                known = self._temporary.after_start() if created else None
                 yield PositionReached(self.position, temporary=known)
         elif code in dialect.previous_gtids:
             if self._group is not None:
@@ -259,17 +258,9 @@ class Grouper:
                     return
                 raise BinlogError(f"a {type_name(code)} inside a group")
             gtids = dialect.previous_gtids[code](event)
-            complete = not self._temporary.has_gap and self._temporary.has_start
-            known = self._temporary.after_gap()
+            first = in_file and dialect.all_have_gtids and not gtids
+            known = self._temporary.after_previous_gtids(first=first)
             if in_file:
-                if (
-                    dialect.all_have_gtids
-                    and not gtids
-                    and complete
-                    and not self._temporary.are_those_of_start
-                ):
-                    # Asked by GTID, a MariaDB conceals that it was started with its first file.
-                    known = self._temporary.news(NONE_OPEN)
                 yield PositionReached(self.position, gtids, known)
         elif code == EventType.STOP_EVENT:
             yield from self.abandon()

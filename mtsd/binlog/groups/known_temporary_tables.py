@@ -2,7 +2,7 @@
 
 from mtsd.binlog.events.event_reader import EventReader
 from mtsd.model.position import Position
-from mtsd.model.temporary_tables import TemporaryTables
+from mtsd.model.temporary_tables import NONE_OPEN, TemporaryTables
 
 
 class KnownTemporaryTables:
@@ -40,6 +40,19 @@ class KnownTemporaryTables:
             return None
         self._gaps = self._reader.gaps
         return None if self.are_those_of_start else self.news(self.known.with_gap())
+
+    def after_start(self) -> TemporaryTables | None:
+        """Return what is known after a start of the source, if that is later and changes it."""
+        return None if self.are_those_of_start else self.news(NONE_OPEN)
+
+    def after_previous_gtids(self, *, first: bool) -> TemporaryTables | None:
+        """Return what is known after an event of what came before a file, if that changes it.
+
+        Asked by GTID, a MariaDB conceals that it was started with its `first` file.
+        """
+        complete = not self.has_gap and self.has_start
+        known = self.after_gap()
+        return self.after_start() if first and complete else known
 
     def news(self, known: TemporaryTables) -> TemporaryTables | None:
         """Note what is known from here on; return it if it has changed."""

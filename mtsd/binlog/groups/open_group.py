@@ -5,20 +5,19 @@ from typing import Final
 
 from mtsd.binlog.bytes.event_type import MTS_ISOLATE, THREAD_SPECIFIC
 from mtsd.binlog.events.gtid_event import GtidEvent, Opens
-from mtsd.binlog.events.query import INTERRUPTIONS
 from mtsd.binlog.events.rows import STMT_END
 from mtsd.binlog.events.table_map import TableMap
 from mtsd.binlog.groups.group_scope import GroupScope
-from mtsd.binlog.groups.group_temporary_tables import GroupTemporaryTables, thread_of
+from mtsd.binlog.groups.group_temporary_tables import DEFINITIONS, GroupTemporaryTables, thread_of
 from mtsd.binlog.groups.held_events import HeldEvents
 from mtsd.binlog.groups.merged_databases import MergedDatabases
+from mtsd.binlog.groups.refusals import XA_UNDER_RULES, torn_apart, why_not_applied
 from mtsd.binlog.groups.replicated_statement import (
     WITHOUT_EFFECT,
     of_version,
     renamed,
     replicated_part,
 )
-from mtsd.binlog.sql.one_statement import why_not_one
 from mtsd.binlog.sql.qualifiers import defines_by_query
 from mtsd.filter.filter import Filter
 from mtsd.model.errors import BinlogError
@@ -37,8 +36,6 @@ from mtsd.model.temporary_tables import SourceThread, TemporaryTables
 from mtsd.model.xa_xid import XaXid
 
 _OF_XIDS: Final = frozenset({GroupKind.XA_PREPARE, GroupKind.XA_COMPLETE})
-_DEFINITIONS: Final = frozenset({StatementKind.TEMPORARY, StatementKind.DDL})
-"""They may concern temporary tables without the flag THREAD_SPECIFIC, and contain a query."""
 _NEVER_EMPTY: Final = frozenset({GroupKind.INCIDENT, GroupKind.XA_PREPARE})
 """What was prepared without changes is committed or rolled back later all the same."""
 
@@ -164,7 +161,7 @@ class OpenGroup:
         self._held.add_row(event)
 
     def refuse(self, what: str) -> None:
-        """Note that the group contains something that is not applied."""
+        """Note why the group is not applied; the first reason stays, and "" is none."""
         self._unsupported = self._unsupported or what
 
     def of_xa(self, xid: XaXid) -> None:
@@ -175,10 +172,7 @@ class OpenGroup:
         """
         self.xid = xid
         if self._replicated.rules:
-            self.refuse(
-                "an XA transaction, which together with replication filters can leave the replica"
-                " in an undefined state (MySQL's own replica reports error 3898)"
-            )
+            self.refuse(XA_UNDER_RULES)
 
     def begin(self, query: QueryEvent) -> None:
         """Note that its BEGIN or XA START has been seen."""
@@ -230,8 +224,8 @@ class OpenGroup:
         Return whether it is applied.
         """
         thread = None
-        if event[17] & THREAD_SPECIFIC or kind in _DEFINITIONS:
-            thread = self._specific_to(event, query, kind)
+        if event[17] & THREAD_SPECIFIC or kind in DEFINITIONS:
+            thread = self._temporary.concerned(event, renamed(query, self._replicated), kind)
         applied = self._on_target(query, kind)
         if applied is None:
             if thread is not None and query.alter_phase not in WITHOUT_EFFECT:
@@ -245,15 +239,7 @@ class OpenGroup:
             return False
         if kind is StatementKind.DDL and self._head is not None:
             applied = of_version(applied, self._head.original_server_version)
-        # A LOAD DATA is written anew to be sent, and judged then: the source writes its separators
-        # with backslashes, whatever these mean in its SQL mode.
-        if file is None and (reason := why_not_one(applied.text)):
-            self.refuse(reason)
-        if query.error_code in INTERRUPTIONS:
-            self.refuse(
-                f"a statement that was interrupted on the source (error {query.error_code}),"
-                " perhaps after a part of its changes"
-            )
+        self.refuse(why_not_applied(applied, loads=file is not None))
         if kind is StatementKind.CREATE_SELECT:
             self._kind = GroupKind.CREATE_SELECT
         elif self._kind is None and (self.begun or file is not None):
@@ -264,7 +250,7 @@ class OpenGroup:
             loads=file is not None,
             defines=not self.begun or self.creates_and_fills,
         )
-        if kind in _DEFINITIONS and defines_by_query(applied.text):
+        if kind in DEFINITIONS and defines_by_query(applied.text):
             self._scope.alone = True
         self._held.add_statement(event, applied, kind, file)
         self._take_state_over(query)
@@ -280,16 +266,6 @@ class OpenGroup:
             return False
         self._held.row_state = row_state(query.context, former)
         return self._held.row_state != former
-
-    def _specific_to(
-        self, event: bytes, query: QueryEvent, kind: StatementKind
-    ) -> SourceThread | None:
-        """Return the thread whose temporary tables a statement concerns; None if none is known."""
-        thread = thread_of(event, query)
-        specific = event[17] & THREAD_SPECIFIC or kind is StatementKind.TEMPORARY
-        if specific or self._temporary.renames(thread, renamed(query, self._replicated), kind):
-            return thread
-        return None
 
     def _on_target(self, query: QueryEvent, kind: StatementKind) -> QueryEvent | None:
         """Return a statement as it runs on the target; None if nothing of it is applied."""
@@ -358,11 +334,7 @@ class OpenGroup:
             # Table maps may be left, of tables without a row event.
             self._held.leave_out_table_maps()
         if self._owners and (self._passed_on or self._holds_changes):
-            channels = ", ".join(map(repr, self._owners))
-            self.refuse(
-                f"changes that this channel replicates, and others for channel {channels}: they"
-                " would no longer be one transaction"
-            )
+            self.refuse(torn_apart(self._owners))
         if not self._held:
             if not (self.streaming or self._unsupported or kind in _NEVER_EMPTY):
                 kind = GroupKind.EMPTY
