@@ -9,7 +9,7 @@ on a MariaDB. Both daemons decide by themselves here, so that the newcomer gives
   connection, which the source has not noticed yet, and then nobody throws it out.
 - Where that is not to be seen (MariaDB), each has a number of attempts, more of them the longer it
   was connected before the fight.
-- Who was connected for `SETTLED_S` before the fight never gives way.
+- Who was connected for `ESTABLISHED_S` before the fight never gives way.
 
 Example: A has been connected for an hour. B comes, finds A registered, and A is thrown out. A comes
 back at once, as one that was there before. B is thrown out, and gives way.
@@ -17,7 +17,7 @@ back at once, as one that was there before. B is thrown out, and gives way.
 
 from typing import Final
 
-SETTLED_S: Final = 60.0
+ESTABLISHED_S: Final = 60.0
 _ATTEMPTS: Final = 2
 _MORE_PER_S: Final = 10
 _STEP_S: Final = 0.1
@@ -46,7 +46,7 @@ class Rivalry:
         """Return whether a connection that begins now continues one that has only just ended."""
         if self._since is None:
             return False
-        return self._ended is None or now - self._ended < SETTLED_S
+        return self._ended is None or now - self._ended < ESTABLISHED_S
 
     def connected(self, now: float, *, found_another: bool) -> None:
         """Note a new connection; `found_another`: this replica was already registered."""
@@ -68,12 +68,12 @@ class Rivalry:
     def gives_way(self, now: float) -> bool:
         """Decide, when the source has ended the connection for a newer one of this replica."""
         self.ended(now)
-        if self._thrown_last is None or now - self._thrown_last > SETTLED_S:
+        if self._thrown_last is None or now - self._thrown_last > ESTABLISHED_S:
             self._had_been_there = 0.0 if self._since is None else now - self._since
             self._thrown = 0
         self._thrown_last = now
         self._thrown += 1
-        if self._had_been_there >= SETTLED_S:
+        if self._had_been_there >= ESTABLISHED_S:
             return False
         attempts = _ATTEMPTS + _MORE_PER_S * self._had_been_there
         return self._challenges or self._thrown > attempts

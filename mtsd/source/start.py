@@ -63,17 +63,17 @@ def beginning(
     source: SourceState,
     *,
     allow_partial_history: bool,
-    told: GtidSet | None = None,
+    executed: GtidSet | None = None,
 ) -> LowWaterMark | Refused:
     """Decide the low-water mark that a channel begins with; its number is 0.
 
-    `told` is what the target has executed, if it is told the source's GTIDs: even if its position
-    tables are lost, "earliest" begins after that.
+    `executed` is what the target has of the source's GTIDs, if it is given those: even if its
+    position tables are lost, "earliest" begins after that.
     """
     if start is None:
         return refuse(MISSING)
     if isinstance(start, Earliest):
-        return _earliest(source, told or GtidSet(), allow_partial_history=allow_partial_history)
+        return _earliest(source, executed or GtidSet(), allow_partial_history=allow_partial_history)
     if isinstance(start, Latest):
         return source.end if source.end is not None else _unseen(start, source)
     if isinstance(start, GtidStart):
@@ -122,11 +122,11 @@ def _at(start: FilePosition, source: SourceState) -> LowWaterMark | Refused:
 
 
 def _earliest(
-    source: SourceState, told: GtidSet, *, allow_partial_history: bool
+    source: SourceState, executed: GtidSet, *, allow_partial_history: bool
 ) -> LowWaterMark | Refused:
     if source.without_files:
         # If it has purged transactions, it refuses to send any.
-        return LowWaterMark(0, NOWHERE, told.intersection(source.executed))
+        return LowWaterMark(0, NOWHERE, executed.intersection(source.executed))
     if not source.files:
         return _unseen(Earliest(), source)
     first = source.files[0].name
@@ -134,7 +134,7 @@ def _earliest(
         if not allow_partial_history and first.rpartition(".")[2].lstrip("0") != "1":
             return refuse(FILES_PURGED, first=first)
         return LowWaterMark(0, Position(first, FIRST_EVENT), None)
-    common = told.intersection(source.executed)
+    common = executed.intersection(source.executed)
     missing = source.purged.minus(common)
     if missing and not allow_partial_history:
         record = "first GTID_LIST event" if source.by_gtid else "gtid_purged"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mtsd.source.rivalry import SETTLED_S, Rivalry
+from mtsd.source.rivalry import ESTABLISHED_S, Rivalry
 
 
 class World:
@@ -33,7 +33,7 @@ class World:
 
 
 @pytest.mark.parametrize("lists", [True, False])
-@pytest.mark.parametrize("head_start", [0.5, 10.0, SETTLED_S - 1, SETTLED_S + 1, 9999.0])
+@pytest.mark.parametrize("head_start", [0.5, 10.0, ESTABLISHED_S - 1, ESTABLISHED_S + 1, 9999.0])
 def test_the_newcomer_gives_way(head_start: float, *, lists: bool) -> None:
     world, first, second = World(lists=lists), Rivalry(), Rivalry()
     assert world.connect(first) is None
@@ -58,7 +58,7 @@ def test_a_newcomer_that_came_during_a_moment_without_connection(*, lists: bool)
 def test_newcomers_do_not_wear_it_down(restarts: int) -> None:
     world, first = World(lists=True), Rivalry()
     world.connect(first)
-    world.now += SETTLED_S
+    world.now += ESTABLISHED_S
     for _ in range(restarts):
         newcomer = Rivalry()
         assert world.connect(newcomer) is newcomer
@@ -70,7 +70,7 @@ def test_who_was_away_for_long_is_the_newcomer(*, lists: bool) -> None:
     world, first, second = World(lists=lists), Rivalry(), Rivalry()
     world.connect(first)
     world.now += 9999
-    world.lose(first, 2 * SETTLED_S)
+    world.lose(first, 2 * ESTABLISHED_S)
     world.fed = None
     world.connect(second)
     world.now += 9999
@@ -83,7 +83,7 @@ def test_the_end_of_its_own_former_connection_is_no_rival() -> None:
     world, daemon = World(lists=True), Rivalry()
     world.fed = Rivalry()
     daemon.connected(world.now, found_another=True)
-    world.now += SETTLED_S
+    world.now += ESTABLISHED_S
     world.fed = daemon
     newcomer = Rivalry()
     assert world.connect(newcomer) is newcomer

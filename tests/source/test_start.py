@@ -61,7 +61,7 @@ def goes_on(mark: LowWaterMark, world: World) -> bool:
 def test_earliest_is_the_whole_history_or_what_is_told() -> None:
     for world, told, allowed in product(worlds(), TRANSACTIONS, (True, False)):
         known = gtids(1, told)
-        found = beginning(Earliest(), world.state, allow_partial_history=allowed, told=known)
+        found = beginning(Earliest(), world.state, allow_partial_history=allowed, executed=known)
         if isinstance(found, Refused):
             assert not allowed
             assert world.purged
@@ -112,7 +112,7 @@ def test_what_gtid_purged_holds_is_said() -> None:
     found = beginning(Earliest(), state, allow_partial_history=False)
     assert f"contains {U}:1-3: transactions that are not in its binary log" in str(found)
     assert "a replica that mirrors GTIDs has added them" in str(found)
-    had = beginning(Earliest(), state, allow_partial_history=False, told=gtids(1, 3))
+    had = beginning(Earliest(), state, allow_partial_history=False, executed=gtids(1, 3))
     assert isinstance(had, LowWaterMark)
     assert had.gtids == gtids(1, 3)
     assert GtidSet() != had.gtids
@@ -127,7 +127,7 @@ def test_a_mariadb_without_files() -> None:
 
     def begins(start: Start, told: str = "") -> LowWaterMark | Refused:
         known = GtidSet.parse(told)
-        return beginning(start, state, allow_partial_history=False, told=known)
+        return beginning(start, state, allow_partial_history=False, executed=known)
 
     assert begins(Latest()) == end
     assert begins(Earliest()) == LowWaterMark(0, Position("", 0), GtidSet())

@@ -264,7 +264,7 @@ class SessionApplier(ABC):
         self._start_over()
         try:
             await self.describe_format(group.format_description)
-            await self._session.settle(group.steps)
+            await self._session.set_up_for(group.steps)
             await self._set_gtid(str(group.gtid))
             await self._session.begin_statements()
             await self.apply_steps(group.steps)
@@ -358,7 +358,7 @@ class SessionApplier(ABC):
         """
         self._start_over()
         await self.describe_format(format_description)
-        await self._session.settle_timestamps(timestamp_defaults)
+        await self._session.set_timestamp_defaults(timestamp_defaults)
         await self._set_gtid(str(gtid))
         await self._session.begin_statements()
 
@@ -384,7 +384,7 @@ class SessionApplier(ABC):
         self._session.changed_rows = 0
         try:
             await self.describe_format(format_description)
-            await self._session.settle(steps)
+            await self._session.set_up_for(steps)
             await self._branch.begin(xid, gtid, statements=statements, briefly=briefly)
         except ServerError:
             await self._leave_branch()

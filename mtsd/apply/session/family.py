@@ -21,7 +21,7 @@ class TargetFamily:
     timestamp_defaults_since: Mapping[tuple[int, int], int]
     """By release, the version in which sessions can first set explicit_defaults_for_timestamp; in
     those that are not listed they always can."""
-    settles_timestamp_defaults: bool
+    sets_timestamp_defaults_first: bool
     """Of a transaction, explicit_defaults_for_timestamp is set before it, for all statements."""
     sets_constraint_checks: bool
     """Sessions can do without CHECK constraints."""
@@ -147,7 +147,7 @@ _MARIADB_VALUES: Final[dict[bytes, tuple[Version, bytes]]] = {
 MYSQL: Final = TargetFamily(
     session_values=_MYSQL_VALUES,
     timestamp_defaults_since={},
-    settles_timestamp_defaults=True,
+    sets_timestamp_defaults_first=True,
     sets_constraint_checks=False,
     sets_client_by_number=True,
     after_timestamp=b"",
@@ -190,7 +190,7 @@ MARIADB: Final = TargetFamily(
     # In earlier versions it is an option of the server (error 1238), and not in its binlog
     # (MDEV-28632, MDEV-29078).
     timestamp_defaults_since={(10, 5): 17, (10, 6): 9, (10, 7): 5, (10, 8): 4, (10, 9): 2},
-    settles_timestamp_defaults=False,
+    sets_timestamp_defaults_first=False,
     sets_constraint_checks=True,
     # By number it accepts only the default collation of each set.
     sets_client_by_number=False,

@@ -159,22 +159,22 @@ class TargetSession:
                 f" target accepts ({limit}): raise max_allowed_packet on the target",
             )
 
-    async def settle(self, steps: Sequence[Step]) -> None:
+    async def set_up_for(self, steps: Sequence[Step]) -> None:
         """Set what a transaction of these steps needs and cannot set itself; none may be open."""
         said = (
             step.query.context.explicit_defaults_for_timestamp
             for step in steps
             if isinstance(step, Statement)
         )
-        await self.settle_timestamps(next((each for each in said if each is not None), None))
+        await self.set_timestamp_defaults(next((each for each in said if each is not None), None))
 
-    async def settle_timestamps(self, explicit: bool | None) -> None:
+    async def set_timestamp_defaults(self, explicit: bool | None) -> None:
         """Set the explicit_defaults_for_timestamp of a transaction's statements, if it is known.
 
         A MySQL does not set it inside a transaction; none may be open.
         """
-        if settling := self.states.settled(explicit):
-            await self.connection.run(settling, 1)
+        if change := self.states.timestamp_defaults(explicit):
+            await self.connection.run(change, 1)
 
     async def begin_statements(self) -> None:
         """Begin a transaction of statements, which read as they did on the source."""

@@ -145,18 +145,18 @@ def context_state(
     return state
 
 
-def without_settled(state: dict[bytes, bytes]) -> dict[bytes, bytes]:
+def settable_anywhere(state: dict[bytes, bytes]) -> dict[bytes, bytes]:
     """Return what can be set at any time, and by the functions that a statement calls."""
-    return {name: value for name, value in state.items() if name not in _SETTLED}
+    return {name: value for name, value in state.items() if name not in _OUTSIDE_ONLY}
 
 
-def only_settled(state: dict[bytes, bytes]) -> dict[bytes, bytes]:
+def settable_outside(state: dict[bytes, bytes]) -> dict[bytes, bytes]:
     """Return what cannot be set inside a transaction (error 1766); only definitions need it."""
-    return {name: state[name] for name in _SETTLED if name in state}
+    return {name: state[name] for name in _OUTSIDE_ONLY if name in state}
 
 
 TIMESTAMP_DEFAULTS = b"explicit_defaults_for_timestamp"
-_SETTLED = frozenset({TIMESTAMP_DEFAULTS, b"xa_detach_on_prepare"})
+_OUTSIDE_ONLY = frozenset({TIMESTAMP_DEFAULTS, b"xa_detach_on_prepare"})
 
 
 def collation(number: int) -> bytes:

@@ -16,9 +16,9 @@ from mtsd.apply.session.session_state import (
     collation,
     context_state,
     of_query,
-    only_settled,
     pinned,
-    without_settled,
+    settable_anywhere,
+    settable_outside,
 )
 from mtsd.binlog.bytes.event_type import THREAD_SPECIFIC
 from mtsd.binlog.sql.statement_secrets import shown
@@ -72,7 +72,7 @@ class StatementStates:
             own[TIMESTAMP_DEFAULTS] = b"%d" % traits.explicit_defaults_for_timestamp
         self.own: dict[bytes, bytes] = own
         """The state between statements of the source."""
-        self._reset = changes({}, without_settled(own))
+        self._reset = changes({}, settable_anywhere(own))
         self._lock = b""
         self._contexts: dict[int, tuple[SessionContext, dict[bytes, bytes]]] = {}
         """By the identity of a context: what is the same for all of its statements."""
@@ -81,7 +81,7 @@ class StatementStates:
         """Do without variables that the session's user may not set: see `pinning`."""
         if names:
             self.own = {name: value for name, value in self.own.items() if name not in names}
-            self._reset = changes({}, without_settled(self.own))
+            self._reset = changes({}, settable_anywhere(self.own))
             self._contexts.clear()
 
     def keep_lock(self, lock: str) -> None:
@@ -96,12 +96,12 @@ class StatementStates:
             lock.encode(),
         )
 
-    def settled(self, explicit: bool | None) -> bytes:
+    def timestamp_defaults(self, explicit: bool | None) -> bytes:
         """Return how to set the explicit_defaults_for_timestamp of a transaction's statements.
 
         Nothing is returned if it is not known, or set. From now on it is part of the own state.
         """
-        if explicit is None or not self._family.settles_timestamp_defaults:
+        if explicit is None or not self._family.sets_timestamp_defaults_first:
             return b""
         own = {**self.own, TIMESTAMP_DEFAULTS: b"%d" % explicit}
         difference = changes(self.own, own)
@@ -144,7 +144,7 @@ class StatementStates:
         Everything is set: a function or trigger may have changed any of the variables.
         """
         sets = [self._reset]
-        if back := changes(only_settled(state), only_settled(self.own)):
+        if back := changes(settable_outside(state), settable_outside(self.own)):
             sets.append(back)
         if self._lock:
             sets.append(self._lock)

@@ -54,7 +54,7 @@ async def begin_table(session: TargetSession, definition: Statement, gtid: str) 
     Until then the server accepts nothing but BINLOG statements, so the session keeps the
     statement's state. After an error, undo is required.
     """
-    await session.settle([definition])
+    await session.set_up_for([definition])
     await session.set_gtid(gtid)
     await session.connection.run(b"BEGIN", 1)
     await run_statement(session, definition, definition.query.statement, leaves_state=True)

@@ -98,7 +98,7 @@ async def plain_run(session: TargetSession, groups: Sequence[Group]) -> PlainRun
         collations = await session.known_collations(satellites)
     except NotSupportedError as error:
         raise NotPlainError(str(error)) from error
-    await _settle(session, statements)
+    await _set_up(session, statements)
     own = session.states.own
     state = own
     database: str | None = None
@@ -162,13 +162,13 @@ async def begin_plain(
         raise NotPlainError("one of several statements has left warnings")
 
 
-async def _settle(session: TargetSession, statements: Sequence[Statement]) -> None:
+async def _set_up(session: TargetSession, statements: Sequence[Statement]) -> None:
     """Set what all statements need, and no transaction can set. Raises NotPlainError."""
     said = {each.query.context.explicit_defaults_for_timestamp for each in statements} - {None}
     if len(said) > 1:
         raise NotPlainError("statements differ in explicit_defaults_for_timestamp")
     for explicit in said:
-        await session.settle_timestamps(explicit)
+        await session.set_timestamp_defaults(explicit)
 
 
 def _packets(parts: Sequence[_Part], limit: int) -> Iterator[list[_Part]]:

@@ -87,7 +87,7 @@ async def apply_unprotected(
     closing = [b"ROLLBACK" if group.rolled_back else b"COMMIT", *_gtid(session, "")]
     settlement = [b"BEGIN", *settled, b"COMMIT"]
     try:
-        await session.settle(group.steps)
+        await session.set_up_for(group.steps)
         if _is_rows(group) and not step_by_step:
             rows = _row_statements(group, statement_bytes)
             last = Command(b"", 0)

@@ -38,12 +38,13 @@ def way_of(settings: Settings, source: SourceFacts, target: TargetFacts) -> Deci
     state = state_of(source)
     channel = position.channel
     if channel is None:
-        told = GtidSet()
+        executed = GtidSet()
         gtids = gtids_of(settings, source, target)
         if gtids is Gtids.MIRROR or gtids is Gtids.PRESERVE:
-            told = GtidSet.parse(target.server.variables.get("gtid_executed", ""))
+            executed = GtidSet.parse(target.server.variables.get("gtid_executed", ""))
         allow = settings.source.allow_partial_history
-        return beginning(settings.source.start, state, allow_partial_history=allow, told=told)
+        start = settings.source.start
+        return beginning(start, state, allow_partial_history=allow, executed=executed)
     if channel.schema_version not in KNOWN_VERSIONS:
         return None
     return continuation(_channel(channel, target), state)

@@ -106,28 +106,28 @@ def gtids_of(setting: GtidMode, source: Flavour, session: TargetSession) -> Gtid
     return decided
 
 
-class ToldGtids:
-    """Tells the target of the source's GTIDs up to a low-water mark."""
+class GtidRecorder:
+    """Records the source's GTIDs up to a low-water mark on the target, as far as the mode asks."""
 
-    def __init__(self, gtids: Gtids, connection: Connection, told: GtidSet) -> None:
-        """`told` is what the target has already been told."""
+    def __init__(self, gtids: Gtids, connection: Connection, recorded: GtidSet) -> None:
+        """Begin with a target that has `recorded` some already."""
         self._gtids = gtids
         self._connection = connection
-        self._told = told
+        self._recorded = recorded
 
     @property
     def at_every_start(self) -> bool:
-        """Whether a start tells the target of all that the position has."""
+        """Whether a start records all that the position has."""
         return self._gtids is Gtids.MIRROR
 
-    async def tell(self, gtids: GtidSet) -> None:
+    async def record(self, gtids: GtidSet) -> None:
         """Give the target the GTIDs of a set that the mode requires.
 
         Raises ServerError, ConnectionLostError, NeedsPersonError.
         """
         if self._gtids is Gtids.OFF:
             return
-        new = gtids.minus(self._told)
+        new = gtids.minus(self._recorded)
         if not new:
             return
         if self._gtids is Gtids.MIRROR:
@@ -142,4 +142,4 @@ class ToldGtids:
         else:
             # Groups that had nothing to apply, or were skipped.
             await execute_empty(self._connection, new)
-        self._told = gtids.copy()
+        self._recorded = gtids.copy()

@@ -12,7 +12,7 @@ from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.outcome.reason import refuse
 from mtsd.replica.core.coordinator import Coordinator
-from mtsd.replica.core.gtid_mode import ToldGtids
+from mtsd.replica.core.gtid_mode import GtidRecorder
 from mtsd.replica.guards.domain_watch import DomainWatch
 from mtsd.replica.guards.guard import LOOK_PERIOD_S, Guard
 from mtsd.wire.connection import Connection
@@ -28,9 +28,9 @@ class Checkpointer:
 
     `stale` are rows of workers of previous runs, (Id, highest group number that it proves): they
     are removed as soon as the low-water mark has passed them, as is the record of the group
-    `stopped`, which stopped a previous run (0: none). `told` says what the target is told of the
-    source's GTIDs; `domains` is shown those that are stored. The `guard` looks at the target in
-    between. With `rests`, a few empty groups are no reason to write.
+    `stopped`, which stopped a previous run (0: none). `gtids` records on the target what it has to
+    know of the source's GTIDs; `domains` is shown those that are stored. The `guard` looks at the
+    target in between. With `rests`, a few empty groups are no reason to write.
     """
 
     def __init__(
@@ -41,14 +41,14 @@ class Checkpointer:
         period: float,
         stale: Sequence[tuple[int, int]],
         stopped: int,
-        told: ToldGtids,
+        gtids: GtidRecorder,
         guard: Guard,
         domains: DomainWatch,
         reached: Reached,
         *,
         rests: bool,
     ) -> None:
-        self._told = told
+        self._gtids = gtids
         self.guard = guard
         self._rests = rests
         self._domains = domains
@@ -114,13 +114,13 @@ class Checkpointer:
         if mark is None:
             return False
         await self._reached(FaultPoint.BEFORE_CHECKPOINT)
-        if mark.gtids is not None and not self._told.at_every_start:
-            # The next start takes it that the target has been told of all up to what is stored.
-            await self._told.tell(mark.gtids)
+        if mark.gtids is not None and not self._gtids.at_every_start:
+            # The next start takes it that the target has all GTIDs up to what is stored.
+            await self._gtids.record(mark.gtids)
         await self._write(mark)
-        if mark.gtids is not None and self._told.at_every_start:
+        if mark.gtids is not None and self._gtids.at_every_start:
             # Not before: the next start takes what is past the position for somebody else's.
-            await self._told.tell(mark.gtids)
+            await self._gtids.record(mark.gtids)
         await self._reached(FaultPoint.AFTER_CHECKPOINT)
         self._coordinator.checkpointed(mark)
         self.checkpoints += 1

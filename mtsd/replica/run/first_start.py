@@ -65,7 +65,7 @@ async def first_start(
         start,
         state,
         allow_partial_history=settings.source.allow_partial_history,
-        told=None if gtids is Gtids.OFF else held,
+        executed=None if gtids is Gtids.OFF else held,
     )
     if isinstance(mark, Refused):
         raise NeedsPersonError(str(mark))

@@ -25,7 +25,7 @@ async def read_home(connection: Connection, tables: PositionTables) -> TargetIde
     return tables.identity.identity(rows[0]) if rows else None
 
 
-async def settle_home(
+async def record_home(
     connection: Connection, tables: PositionTables, now: TargetIdentity, earlier: EarlierRuns
 ) -> None:
     """Record that the position is at home on this target, the one `now`.

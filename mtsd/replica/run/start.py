@@ -32,7 +32,7 @@ from mtsd.replica.core.coordinator import Coordinator
 from mtsd.replica.core.earlier_runs import EarlierRuns
 from mtsd.replica.core.endpoints import about_session, endpoint
 from mtsd.replica.core.filters import filter_of, rules_of
-from mtsd.replica.core.gtid_mode import Gtids, ToldGtids, gtids_of
+from mtsd.replica.core.gtid_mode import GtidRecorder, Gtids, gtids_of
 from mtsd.replica.core.limits import (
     splits,
 )
@@ -46,7 +46,7 @@ from mtsd.replica.run.checkpointer import Checkpointer
 from mtsd.replica.run.dispatch import Dispatcher
 from mtsd.replica.run.first_start import first_start
 from mtsd.replica.run.key_readings import KeyReadings
-from mtsd.replica.run.position_home import identity_now, settle_home
+from mtsd.replica.run.position_home import identity_now, record_home
 from mtsd.replica.run.replica import Replica
 from mtsd.replica.run.schedule_opening import (
     open_schedule,
@@ -140,7 +140,7 @@ async def start(
             refused = await why_not_split(session)
             if refused is not None:
                 raise NeedsPersonError(str(refused))
-        preserved, told = await _settle_gtids(gtids, session, recovered)
+        preserved, recorder = await _record_gtids(gtids, session, recovered)
         held = await read_held(session.connection, session.traits, tables)
         refused_by = partial(refusal, gtids, held, recovered.gtids, recovered.mark.position)
         changed_keys = await read_changed_keys(settings, session, family, as_sql=as_sql)
@@ -178,7 +178,7 @@ async def start(
             settings.replica.checkpoint_period,
             recovered.stale,
             recovered.stopped,
-            told,
+            recorder,
             guard,
             domains,
             reached,
@@ -281,7 +281,7 @@ async def _recover(
     """Return the rules of the source's other channels, and what the run begins with."""
     progress.doing = "reads the position tables"
     await make_tables(session.connection, tables)
-    await settle_home(session.connection, tables, identity_now(session.traits), earlier)
+    await record_home(session.connection, tables, identity_now(session.traits), earlier)
     others = await first_start(settings, session, tables, locks)
     count = worker_count(settings)
     in_order = keeps_order(settings.replica)
@@ -313,12 +313,12 @@ async def _applies_sql(settings: Settings, session: TargetSession, family: Flavo
 
 
 @understood("target")
-async def _settle_gtids(
+async def _record_gtids(
     gtids: Gtids, session: TargetSession, recovered: Recovered
-) -> tuple[GtidSet | None, ToldGtids]:
-    """Tell the target what it has to know of the source's GTIDs before anything is applied.
+) -> tuple[GtidSet | None, GtidRecorder]:
+    """Record on the target what it has to know of the source's GTIDs before anything is applied.
 
-    Return what it has executed, if each group commits under its own GTID, and what tells it of
+    Return what it has executed, if each group commits under its own GTID, and what records
     later ones.
     """
     preserved = None
@@ -328,10 +328,10 @@ async def _settle_gtids(
         await execute_empty(session.connection, recovered.past_gtids)
         preserved = await executed_gtids(session.connection)
         known = recovered.mark.gtids or known
-    told = ToldGtids(gtids, session.connection, known)
+    recorder = GtidRecorder(gtids, session.connection, known)
     if preserved is None and recovered.gtids is not None:
-        await told.tell(recovered.gtids)
-    return preserved, told
+        await recorder.record(recovered.gtids)
+    return preserved, recorder
 
 
 def _guard(

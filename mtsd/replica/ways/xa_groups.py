@@ -136,7 +136,7 @@ def _unknown_xid() -> ServerError:
     return ServerError(UNKNOWN_XID, "XAE04", "XAER_NOTA: Unknown XID")
 
 
-async def settle_skipped(applier: Applier, unit: Sequence[Group], row: WorkerRow) -> None:
+async def record_skipped(applier: Applier, unit: Sequence[Group], row: WorkerRow) -> None:
     """Record that a group, or a pair, is passed over because of its error.
 
     Of an XA transaction, the completion is passed over with its prepare: there is nothing to do.

@@ -25,7 +25,7 @@ from mtsd.replica.ways.choose import BatchWay, choose_batch
 from mtsd.replica.ways.doubtful import HalfAppliedError
 from mtsd.replica.ways.in_doubt import InDoubtWorker
 from mtsd.replica.ways.single_groups import SingleGroups
-from mtsd.replica.ways.xa_groups import settle_skipped
+from mtsd.replica.ways.xa_groups import record_skipped
 from mtsd.replica.workers.commit_order import CommitOrder
 from mtsd.replica.workers.failing_row import failing_row
 from mtsd.replica.workers.target_waits import TargetWait, kind_in_words
@@ -421,7 +421,7 @@ class Worker:
             where = "" if spent or len(unit) > 1 else await failing_row(self.applier, group, error)
             raise self._failed(group, error, remedy, where) from error
         row = self._singly.row_after(unit)
-        await settle_skipped(self.applier, unit, row)
+        await record_skipped(self.applier, unit, row)
         self._flight.applied(row)
         for each in unit:
             self._tell_skipped(each, error)
