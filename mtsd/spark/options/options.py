@@ -15,6 +15,8 @@ from mtsd.spark.options.live_options import LIVE, LiveOptions, parse_live
 
 MAX_PARTITION_BYTES: Final = 64 << 20
 MAX_BYTES: Final = 1 << 30
+UNION: Final = "union"
+"""Of the option `evolve`."""
 SKIP: Final = "skip"
 """Of the option `unseen_changes`."""
 
@@ -35,7 +37,8 @@ class Options:
     are not empty; the last two are commit times, and `until` is exclusive. `ddl` contains CREATE
     TABLE statements for tables whose columns the binary log does not name; `loaded` is the live
     source's definition of `table`.
-    `unseen_changes`: changes that are not in row events are an error, or passed over.
+    `unseen_changes`: changes that are not in row events are an error, or passed over. `evolve`:
+    other columns than those of the first rows are an error, or united with them.
     """
 
     path: str = ""
@@ -55,6 +58,7 @@ class Options:
     since: datetime | None = None
     until: datetime | None = None
     unseen_changes: str = "error"
+    evolve: str = "error"
     live: LiveOptions | None = None
     loaded: TableDefinition | None = None
     several: tuple[str, ...] = ()
@@ -75,6 +79,7 @@ _ONLY_WITH: Final = {
     "ddl": ("changes", "table"),
     "dates": ("table",),
     "unseen_changes": ("changes", "table"),
+    "evolve": ("table",),
 }
 _OPS: Final = {
     "changes": ("insert", "update", "delete", "truncate", "ddl"),
@@ -247,6 +252,12 @@ def _unseen_changes(text: str) -> str:
     return text.lower()
 
 
+def _evolve(text: str) -> str:
+    if text.lower() not in {"error", UNION}:
+        raise ValueError(f"it is one of error, {UNION}")
+    return text.lower()
+
+
 def _dates(text: str) -> Dates:
     try:
         return Dates[text.upper()]
@@ -284,5 +295,6 @@ _KNOWN: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
     "since": ("since", _time),
     "until": ("until", _time),
     "unseen_changes": ("unseen_changes", _unseen_changes),
+    "evolve": ("evolve", _evolve),
 }
 """For each option, its field and a function that parses its value and raises ValueError."""

@@ -14,6 +14,8 @@ from mtsd.spark.arrays.column_arrays import Dates
 from mtsd.spark.arrays.json_rows import json_rows
 from mtsd.spark.arrays.json_strings import TextTooLargeError
 from mtsd.spark.arrays.row_batches import RowBatches
+from mtsd.spark.logs.binlog_files import opened
+from mtsd.spark.logs.table_maps import OpenRange
 from mtsd.spark.options.option_filters import FULL_NAME
 from mtsd.spark.options.options import SKIP, Options
 from mtsd.spark.options.row_filters import RowFilters
@@ -52,7 +54,9 @@ _COLUMNS: Final = FixedColumns({
 class ChangeShape:
     """One row per changed row: `pos` is its group's end, `row` its index in the group."""
 
-    def schema(self, _options: Options, _files: Sequence[tuple[str, int]]) -> StructType:
+    def schema(
+        self, _options: Options, _files: Sequence[tuple[str, int]], _open_range: OpenRange = opened
+    ) -> StructType:
         """Return the columns."""
         return _COLUMNS.struct()
 

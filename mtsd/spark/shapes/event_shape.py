@@ -18,6 +18,8 @@ from mtsd.binlog.bytes.header import parse_header
 from mtsd.binlog.files.range_parts import PlacedEvent
 from mtsd.binlog.files.range_reader import RangeReader
 from mtsd.model.position import Position
+from mtsd.spark.logs.binlog_files import opened
+from mtsd.spark.logs.table_maps import OpenRange
 from mtsd.spark.options.options import Options
 from mtsd.spark.shapes.shape import FixedColumns, ShapeRequest
 
@@ -40,7 +42,9 @@ class EventShape:
     `size` does not include the checksum.
     """
 
-    def schema(self, _options: Options, _files: Sequence[tuple[str, int]]) -> StructType:
+    def schema(
+        self, _options: Options, _files: Sequence[tuple[str, int]], _open_range: OpenRange = opened
+    ) -> StructType:
         """Return the columns."""
         return _COLUMNS.struct()
 

@@ -16,6 +16,8 @@ from pyspark.sql.types import (
 from mtsd.binlog.files.range_parts import GroupPart
 from mtsd.binlog.files.range_reader import RangeReader
 from mtsd.model.group import Group
+from mtsd.spark.logs.binlog_files import opened
+from mtsd.spark.logs.table_maps import OpenRange
 from mtsd.spark.options.options import Options
 from mtsd.spark.shapes.garbage import collect_seldom
 from mtsd.spark.shapes.pending_rows import PendingRows, no_rows
@@ -52,7 +54,9 @@ class GroupShape:
     its events.
     """
 
-    def schema(self, _options: Options, _files: Sequence[tuple[str, int]]) -> StructType:
+    def schema(
+        self, _options: Options, _files: Sequence[tuple[str, int]], _open_range: OpenRange = opened
+    ) -> StructType:
         """Return the columns."""
         return _COLUMNS.struct()
 

@@ -11,6 +11,8 @@ from pyspark.sql.types import DataType, StructField, StructType
 from mtsd.binlog.files.range_parts import GroupPart
 from mtsd.binlog.files.range_reader import RangeReader
 from mtsd.model.position import Position
+from mtsd.spark.logs.binlog_files import opened
+from mtsd.spark.logs.table_maps import OpenRange
 from mtsd.spark.logs.whole_read import WholeRead
 from mtsd.spark.options.options import OptionError, Options
 from mtsd.spark.options.row_filters import NO_FILTERS, RowFilters
@@ -46,7 +48,9 @@ class ShapeRequest:
 class Shape(Protocol):
     """One of the shapes."""
 
-    def schema(self, options: Options, files: Sequence[tuple[str, int]]) -> StructType:
+    def schema(
+        self, options: Options, files: Sequence[tuple[str, int]], open_range: OpenRange = opened, /
+    ) -> StructType:
         """Return all available columns; `files` may be read to find them."""
         ...
 

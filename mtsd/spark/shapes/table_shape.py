@@ -12,93 +12,83 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import (
-    DataType,
-    LongType,
-    NullType,
-    StringType,
     StructField,
     StructType,
-    TimestampType,
 )
 
 from mtsd.binlog.events.table_map import TableMap
-from mtsd.binlog.files.range_parts import GroupPart
 from mtsd.binlog.files.range_reader import RangeReader
 from mtsd.binlog.files.ranges import ByteRange, whole_files
 from mtsd.binlog.values.column_format import ColumnFormat, column_formats, is_hidden
-from mtsd.binlog.values.table_metadata import OptionalMetadata, parse_optional_metadata
 from mtsd.model.errors import NotSupportedError
-from mtsd.model.position import Position
 from mtsd.spark.arrays.column_arrays import arrow_type
-from mtsd.spark.arrays.row_batches import ImageColumns, RowBatches
-from mtsd.spark.logs.table_maps import table_maps
+from mtsd.spark.arrays.row_batches import ImageColumns
+from mtsd.spark.logs.binlog_files import opened
+from mtsd.spark.logs.table_maps import OpenRange, table_maps
 from mtsd.spark.logs.whole_read import parts_within, stretch_of
-from mtsd.spark.options.options import SKIP, OptionError, Options
+from mtsd.spark.options.options import SKIP, UNION, OptionError, Options
 from mtsd.spark.shapes.completed_groups import CompletedGroups
 from mtsd.spark.shapes.defined_formats import defined_formats
+from mtsd.spark.shapes.evolution import shown_type, united
 from mtsd.spark.shapes.garbage import collect_seldom
-from mtsd.spark.shapes.last_definition import definition_before, definition_in
 from mtsd.spark.shapes.marks import TRUNCATE, mark_rows, marks
 from mtsd.spark.shapes.pending_rows import PendingRows, TableRows
-from mtsd.spark.shapes.redefinitions import Redefinitions
 from mtsd.spark.shapes.row_columns import DELETE, INSERT, UPDATE, Origins, event_types, in_order
 from mtsd.spark.shapes.shape import FixedColumns, ShapeRequest
+from mtsd.spark.shapes.table_definitions import (
+    META,
+    POSTIMAGE,
+    PREIMAGE,
+    TableDefinitions,
+    named_like_ours,
+    places_of,
+    wanted_table,
+)
 from mtsd.spark.shapes.told_tables import ToldTables
 from mtsd.spark.shapes.unseen_changes import UnseenChanges
 
-_IN_PARTS: Final = (
-    "; leave the column out by option 'columns', or read what is before and after the statement"
-    " that made the difference each on its own (options 'end' and 'start')"
-)
-PREIMAGE: Final = "update_preimage"
-POSTIMAGE: Final = "update_postimage"
 _SEARCHED: Final = 512 << 20
 """How many bytes of the log are searched for the table's columns, at its beginning and end each."""
-_META: Final[dict[str, DataType]] = {
-    "_op": StringType(),
-    "_file": StringType(),
-    "_pos": LongType(),
-    "_row": LongType(),
-    "_gtid": StringType(),
-    "_commit_time": TimestampType(),
-}
+_SEARCHED_LIVE: Final = 64 << 20
+"""The same at the beginning of a live source's log, whose present columns are known."""
 
 
 class TableShape:
     """One row per change, two per update; `_pos` and `_row` are as in the shape `changes`."""
 
-    def schema(self, options: Options, files: Sequence[tuple[str, int]]) -> StructType:
+    def schema(
+        self, options: Options, files: Sequence[tuple[str, int]], open_range: OpenRange = opened
+    ) -> StructType:
         """Return the columns that the table's first rows describe, or else its definition.
 
-        Raises NotSupportedError if neither these nor the option `ddl` name the columns.
+        If they evolve, return those of all rows, of types that hold the values of all. Raises
+        OptionError if there are none, NotSupportedError if the columns are not named.
         """
-        database, name = _wanted(options)
+        database, name = wanted_table(options)
         told = ToldTables(options.ddl, database, options.loaded)
-        table = _first_described(options, files)
-        if table is None:
-            definition = told.definition(database, name)
-            if definition is None:
-                raise OptionError(_unknown(options, database, name))
-            formats = defined_formats(definition)
-        else:
-            found = column_formats(table, told.of(table))
-            formats = tuple(column for column in found if not is_hidden(table, column))
-        if not all(column.name for column in formats):
-            raise NotSupportedError(
-                f"the binary log does not name the columns of `{database}`.`{name}`"
-                " (binlog_row_metadata is not FULL): give its CREATE TABLE statement as option"
-                " 'ddl', or its columns by .schema(…)"
+        definitions = [
+            tuple(
+                column
+                for column in column_formats(table, told.of(table))
+                if not is_hidden(table, column)
             )
-        twice = _twice(formats, options.columns or tuple(_META))
-        if twice:
-            raise OptionError(f"`{database}`.`{name}`: {twice}")
-        columns = [StructField(column.name, _type(column, options)) for column in formats]
-        return StructType([*(StructField(*column) for column in _META.items()), *columns])
+            for table in _described(options, files, open_range)
+        ]
+        defined = told.definition(database, name)
+        if defined is not None and (options.loaded is not None or not definitions):
+            definitions.append(defined_formats(defined))
+        if not definitions:
+            raise OptionError(_unknown(options, database, name))
+        for formats in definitions:
+            _check_columns(formats, options, f"`{database}`.`{name}`")
+        found = united({one.name: _type(one, options) for one in each} for each in definitions)
+        columns = [StructField(name, from_arrow_type(kind)) for name, kind in found.items()]
+        return StructType([*(StructField(*column) for column in META.items()), *columns])
 
     def check(self, request: ShapeRequest) -> None:
         """Raise OptionError if a column that describes the change has another type."""
-        meta = StructType([one for one in request.schema.fields if one.name in _META])
-        FixedColumns(_META).check("table", meta)
+        meta = StructType([one for one in request.schema.fields if one.name in META])
+        FixedColumns(META).check("table", meta)
         if any(not one.nullable for one in request.schema.fields):
             raise OptionError("NOT NULL columns are not supported")
 
@@ -107,7 +97,7 @@ class TableShape:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the table's rows in a range."""
         collect_seldom()
-        definitions = _Definitions(request)
+        definitions = TableDefinitions(request)
         operations = {INSERT: (INSERT,), UPDATE: (PREIMAGE, POSTIMAGE), DELETE: (DELETE,)}
         kinds = event_types(
             one
@@ -134,40 +124,54 @@ class TableShape:
         yield from _batches(request, pending, file)
 
 
-def _wanted(options: Options) -> tuple[str, str]:
-    if options.table is None:
-        raise OptionError("shape 'table' needs the option 'table': \"database.table\"")
-    return options.table
-
-
-def _first_described(options: Options, files: Sequence[tuple[str, int]]) -> TableMap | None:
-    """Return the description of the first rows that are to be read; None if none are found.
+def _described(
+    options: Options, files: Sequence[tuple[str, int]], open_range: OpenRange
+) -> list[TableMap]:
+    """Return the description of the first rows that are to be read, or all if they evolve.
 
     Planning would take as long as reading if all of a long log were searched.
     """
     stretch = stretch_of(whole_files(files), options.start, options.end)
     if stretch is None:
-        return None
-    parts = list(parts_within(stretch, files))
+        return []
+    most = _SEARCHED if options.live is None else _SEARCHED_LIVE
     searched: list[ByteRange] = []
-    left = _SEARCHED
+    parts = list(parts_within(stretch, files))
+    left = most
     for part in parts:
         if left <= 0:
             break
         searched.append(replace(part, end=min(part.end, part.begin + left)))
         left -= part.end - part.begin
-    if left < 0:
+    if left < 0 and options.live is None:
         last = parts[-1]
-        searched.append(replace(last, begin=max(last.begin, last.end - _SEARCHED)))
-    wanted = _wanted(options)
-    return next((one for one in table_maps(searched) if (one.database, one.table) == wanted), None)
+        searched.append(replace(last, begin=max(last.begin, last.end - most)))
+    wanted = wanted_table(options)
+    found: dict[bytes, TableMap] = {}
+    for table in table_maps(searched, open_range):
+        if (table.database, table.table) == wanted:
+            found.setdefault(table.optional + bytes(table.column_types), table)
+            if options.evolve != UNION:
+                break
+    return list(found.values())
 
 
-def _type(column: ColumnFormat, options: Options) -> DataType:
+def _check_columns(formats: Sequence[ColumnFormat], options: Options, table: str) -> None:
+    if not all(column.name for column in formats):
+        raise NotSupportedError(
+            f"the binary log does not name the columns of {table} (binlog_row_metadata is not"
+            " FULL): give its CREATE TABLE statement as option 'ddl', or its columns by .schema(…)"
+        )
+    twice = named_like_ours(formats, options.columns or tuple(META))
+    if twice:
+        raise OptionError(f"{table}: {twice}")
+
+
+def _type(column: ColumnFormat, options: Options) -> pa.DataType:
     """Return a column's type; one that is left out may be of any, which need not be known."""
     if options.columns and column.name not in options.columns:
-        return NullType()
-    return from_arrow_type(arrow_type(column, options.dates))
+        return pa.null()
+    return arrow_type(column, options.dates)
 
 
 def _unknown(options: Options, database: str, name: str) -> str:
@@ -180,139 +184,6 @@ def _unknown(options: Options, database: str, name: str) -> str:
         f"there are no rows of `{database}`.`{name}` (of a long log, only the first and the last"
         f" {_SEARCHED >> 20} MB are searched): give its CREATE TABLE statement as option 'ddl', or"
         " its columns by .schema(…)"
-    )
-
-
-class _Definitions:
-    """Finds the wanted columns by name in the table's metadata from the stream."""
-
-    def __init__(self, request: ShapeRequest) -> None:
-        self._request = request
-        self._table = _wanted(request.options)
-        self._told = ToldTables(request.options.ddl, self._table[0], request.options.loaded)
-        self._names = [name for name in request.schema.names if name not in _META]
-        self._place: Position | None = None
-        """Where the group begins that is being read."""
-        self._last_ddl = ""
-        told = self._told.definition(*self._table)
-        self._redefinitions = (
-            Redefinitions(self._table, told, request.whole) if self._names else None
-        )
-
-    def learn(self, part: GroupPart, file: str) -> None:
-        """Keep the last statement that may have changed the table, to name it in errors."""
-        if self._redefinitions is not None:
-            self._redefinitions.learn(part, file)
-        self._place = Position(file, part.begin)
-        self._last_ddl = definition_in(part, file, *self._table) or self._last_ddl
-
-    def check(self, *, at_end: bool = False) -> None:
-        """Raise NotSupportedError if rows may belong to another definition than the one told."""
-        if self._redefinitions is not None:
-            self._redefinitions.check(at_end=at_end)
-
-    def may_be(self, database: str, table: str | None) -> bool:
-        """Tell whether a table is the wanted one, or in a database, however names are spelled."""
-        of, name = self._table
-        return database.lower() == of.lower() and (table is None or table.lower() == name.lower())
-
-    def choose(self, table: TableMap) -> RowBatches | None:
-        """Return the decoder of the wanted columns; NotSupportedError if one does not fit."""
-        if self._redefinitions is not None:
-            self._redefinitions.look_at(table)
-        if (table.database, table.table) != self._table:
-            return None
-        told = self._told.of(table) or self._by_place(table)
-        formats = column_formats(table, told)
-        twice = _twice(formats, self._request.schema.names)
-        if twice:
-            raise self._misfit(twice)
-        places = _places(self._names, formats)
-        missing = [name for name in self._names if name not in places]
-        if missing:
-            raise self._misfit(f"there is no column `{missing[0]}`", _IN_PARTS)
-        if self._names and not self._request.options.columns:
-            known = set(places.values())
-            for place, column in enumerate(formats):
-                if place not in known and not is_hidden(table, column):
-                    raise self._misfit(
-                        f"there is a column `{column.name}` that is not one of this read", _IN_PARTS
-                    )
-        filters = self._request.filters
-        decoder = RowBatches(
-            table,
-            told,
-            tuple(places.values()),
-            self._request.options.dates,
-            (filters.keeps("op", PREIMAGE), filters.keeps("op", POSTIMAGE)),
-        )
-        arrow = self._request.arrow_schema
-        for name, place in places.items():
-            found, asked = decoder.type_of(place), arrow.field(name).type
-            if not _may_become(found, asked):
-                raise self._misfit(f"column `{name}` is {found} in the binary log, not {asked}")
-        return decoder
-
-    def _by_place(self, table: TableMap) -> OptionalMetadata | None:
-        """Return the schema's names, in order, for columns that the binary log does not name."""
-        own = parse_optional_metadata(table)
-        if own.names or not self._names:
-            return None
-        count = len(table.column_types)
-        if self._request.options.columns or count != len(self._names):
-            raise self._misfit(
-                f"the binary log does not name its {count} columns (binlog_row_metadata is not"
-                " FULL): give its CREATE TABLE statement as option 'ddl', or all columns, in their"
-                " order, by .schema(…)"
-            )
-        return OptionalMetadata(names=tuple(self._names))
-
-    def _misfit(self, what: str, remedy: str = "") -> NotSupportedError:
-        database, name = self._table
-        statement, whole = self._last_ddl, self._request.whole
-        if not statement and whole is not None and self._place is not None:
-            statement = definition_before(whole.logs.aside(), self._place, database, name)
-        since = f", since the statement at {statement}" if statement else ""
-        return NotSupportedError(f"`{database}`.`{name}`: {what}{since}{remedy}")
-
-
-def _twice(formats: Sequence[ColumnFormat], requested: Sequence[str]) -> str:
-    """Return what is wrong if a requested column may be the table's or ours."""
-    for column in formats:
-        if column.name in _META and column.name in requested:
-            return (
-                f"it has a column `{column.name}` of its own, and shape 'table' has one for each"
-                " change: leave it out by option 'columns', or read the shape 'changes'"
-            )
-    return ""
-
-
-def _places(names: Sequence[str], formats: Sequence[ColumnFormat]) -> dict[str, int]:
-    """Return the place of each name's column: spelled the same, or else the only one like it."""
-    exact = {column.name: place for place, column in enumerate(formats)}
-    found: dict[str, int] = {}
-    for name in names:
-        alike = [exact[name]] if name in exact else [
-            place
-            for place, column in enumerate(formats)
-            if column.name.casefold() == name.casefold()
-        ]  # fmt: skip
-        if len(alike) == 1:
-            found[name] = alike[0]
-    return found
-
-
-def _may_become(found: pa.DataType, asked: pa.DataType) -> bool:
-    """Tell whether values of one type can be converted to another, range permitting."""
-    whole = pa.types.is_integer
-    exact = pa.types.is_decimal
-    return bool(
-        found == asked
-        or (whole(found) and (whole(asked) or exact(asked)))
-        or (exact(found) and exact(asked))
-        or (exact(found) and found.scale == 0 and whole(asked))
-        or (pa.types.is_floating(found) and asked == pa.float64())
-        or (pa.types.is_list(found) and pa.types.is_list(asked))
     )
 
 
@@ -348,15 +219,19 @@ def _batch(
 ) -> pa.RecordBatch:
     schema = request.arrow_schema
     meta = origins.columns(rows)
-    places = _places([name for name in schema.names if name not in _META], rows.decoder.formats)
+    places = places_of([name for name in schema.names if name not in META], rows.decoder.formats)
     logged = dict(zip(image.columns, image.arrays, strict=True))
     arrays = []
     for field in schema:
         if field.name == "_op":
             arrays.append(pa.repeat(op, len(rows.rows)))
-        elif field.name in _META:
+        elif field.name in META:
             arrays.append(meta[field.name[1:]]())
         else:
+            if field.name not in places:
+                # It was not there yet, or not any more (evolve=union).
+                arrays.append(pa.nulls(len(rows.rows), field.type))
+                continue
             found = logged.get(places[field.name])
             label = f"column `{field.name}` of `{rows.table.database}`.`{rows.table.table}`"
             if found is None:
@@ -368,7 +243,7 @@ def _batch(
                 arrays.append(found.cast(field.type))
             except pa.ArrowInvalid as error:
                 raise NotSupportedError(
-                    f"{label} is {found.type} in the binary log, and a value does not fit into"
-                    f" {field.type}: {error} (after {where})"
+                    f"{label} is {shown_type(found.type)} in the binary log, and a value does not"
+                    f" fit into {shown_type(field.type)}: {error} (after {where})"
                 ) from error
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

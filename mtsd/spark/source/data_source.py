@@ -23,7 +23,7 @@ from mtsd.spark.logs.live_logs import LiveLogs
 from mtsd.spark.logs.logs import Logs, name_of, place_of
 from mtsd.spark.logs.whole_read import stretch_of
 from mtsd.spark.options.option_filters import option_filters
-from mtsd.spark.options.options import OptionError, Options, parse_options
+from mtsd.spark.options.options import UNION, OptionError, Options, parse_options
 from mtsd.spark.shapes.change_shape import ChangeShape
 from mtsd.spark.shapes.event_shape import EventShape
 from mtsd.spark.shapes.group_shape import GroupShape
@@ -57,9 +57,11 @@ class BinlogDataSource(DataSource):
             options = confine(parse_options(self.options))
             logs = _logs(options)
             options = _with_definition(options, logs)
-            # For a live source, the schema comes from the table's definition, not its first rows.
-            files = [] if options.live else _between(options, logs.files())
-            columns = _SHAPES[options.shape].schema(options, files)
+            with closing(logs):
+                # A live source knows the table's present columns; former ones are in its files.
+                is_told = options.live is not None and options.evolve != UNION
+                files = [] if is_told else _between(options, logs.files())
+                columns = _SHAPES[options.shape].schema(options, files, logs.opened)
             return pruned(columns, options.columns)
 
     def reader(self, schema: StructType) -> "BinlogReader":
