@@ -117,6 +117,8 @@ def lines(status: Status, *, whole: bool = True) -> Iterator[str]:
         facts.append(("channel", status.channel))
     if status.filter:
         facts.append(("filter", status.filter))
+    if status.parallel_type_because:
+        facts.append(("policy", f"{status.parallel_type}, as {status.parallel_type_because}"))
     if running:
         facts += _place("received", status.received)
     if whole:

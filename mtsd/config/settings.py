@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 
 from mtsd.config import kinds
 from mtsd.config.kinds import Unit
+from mtsd.model.parallel_type import PolicyName
 
 Tls = Literal["disabled", "preferred", "required", "verify_ca", "verify_identity"]
 SemiSync = Literal["off", "applied"]
@@ -22,7 +23,7 @@ ApplyMode = Literal["auto", "binlog", "sql"]
 GtidMode = Literal["auto", "mirror", "preserve", "off"]
 Definer = Literal["source", "current_user"]
 SystemSchemas = Literal["refuse", "replicate"]
-ParallelType = Literal["database", "table", "logical_clock", "commit_parent", "row"]
+ParallelType = Literal["auto", PolicyName]
 Consistency = Literal["any_time", "partition", "eventual"]
 ExecMode = Literal["auto", "strict", "idempotent"]
 OnError = Literal["exit", "stay"]
@@ -171,8 +172,9 @@ class ReplicaSettings:
     """Workers that apply in parallel; 0: one worker applies everything, in order."""
 
     parallel_type: ParallelType = "database"
-    """What keeps two transactions in order: a database or table that both update, or what the
-    source has logged of the order of their commits."""
+    """What keeps two transactions in order: a database, table or row that both update, or what the
+    source has logged of the order of their commits. auto: chosen at the first start by what both
+    servers say, and kept."""
 
     consistency: Consistency = "partition"
     """What a reader of the target may see: any_time: only states that the source had;

@@ -234,6 +234,10 @@ class Status:
     it runs. None while nothing is applied."""
     delay: int = 0
     """`replica.delay`, in seconds."""
+    parallel_type: str = ""
+    """The policy in force; "" while there is no run."""
+    parallel_type_because: str = ""
+    """Why, if `replica.parallel_type` is auto; "" if a person has named it."""
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Serialize it as a JSON object."""

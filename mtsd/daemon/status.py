@@ -264,6 +264,8 @@ def _of_run(
         batch_groups=limits_of(settings).batch_groups,
         prepared_transactions=statistics.prepared_transactions,
         warnings=statistics.warnings,
+        parallel_type=statistics.policy.parallel_type,
+        parallel_type_because=statistics.policy.because,
         databases=_databases(known.applied, statistics, now),
         source_log=SourceLogStatus(
             heard=shown_time(statistics.heard_at) if statistics.heard_at is not None else "",

@@ -1,5 +1,6 @@
 """One line in the log every some minutes: a log that says nothing for hours may be a dead one's."""
 
+from mtsd.control.policy_advice import REMEDY, LoadSeen, better_policy
 from mtsd.control.status import Status, TotalsStatus
 
 
@@ -9,6 +10,7 @@ class Summary:
     def __init__(self, now: float) -> None:
         self._told_at = now
         self._before = TotalsStatus()
+        self._seen = LoadSeen("", 0, now, {}, 0.0, 0.0)
 
     def due(self, status: Status, period: float, now: float) -> dict[str, object] | None:
         """Return the fields of the line if `period` has passed, 0: never; it counts as told."""
@@ -38,4 +40,8 @@ class Summary:
         most = max(waits, key=lambda cause: waits[cause], default="")
         if most and waits[most] >= 1:
             fields["waited_most_for"] = f"{most}, {waits[most]:.0f} s"
+        seen = LoadSeen.of(status, now)
+        if advice := better_policy(seen.since(self._seen)):
+            fields["advice"] = f"{advice}: {REMEDY}"
+        self._seen = seen
         return fields

@@ -1,6 +1,11 @@
 """Kinds of `replica.parallel_type`, as the configuration and the schedule tell them apart."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, Literal, get_args
+
+PolicyName = Literal["database", "table", "logical_clock", "commit_parent", "row"]
+"""Every policy that a run can go by."""
+POLICY_NAMES: Final[Mapping[str, PolicyName]] = {name: name for name in get_args(PolicyName)}
 
 BY_NAMES: Final = frozenset({"database", "table"})
 """Policies that go by the names of databases and tables: these can be bound, pinned and weighed."""

@@ -1,5 +1,7 @@
+from dataclasses import replace
+
 from mtsd.control.place import Place
-from mtsd.control.status import Status, TotalsStatus
+from mtsd.control.status import DatabaseStatus, Status, TotalsStatus, WorkerStatus
 from mtsd.daemon.summary import Summary
 
 
@@ -28,3 +30,17 @@ def test_a_line_says_what_was_done_since_the_last_one() -> None:
     assert second is not None
     assert (second["applied"], second["retries"]) == (600, 2)
     assert second["waited_most_for"] == "alone, 30 s"
+
+
+def test_a_line_says_if_another_policy_would_serve() -> None:
+    summary = Summary(0.0)
+    workers = WorkerStatus(1, "idle"), WorkerStatus(2, "idle")
+    load = replace(status(1200), parallel_type="database", workers=workers)
+    busy = replace(load.totals, busy_seconds=590.0)
+    load = replace(load, totals=busy, databases=(DatabaseStatus("shop", groups=1200),))
+    first = summary.due(load, 600.0, 600.0)
+    assert first is not None
+    assert str(first["advice"]).startswith("shop has 100% of the transactions")
+    second = summary.due(load, 600.0, 1200.0)
+    assert second is not None
+    assert "advice" not in second

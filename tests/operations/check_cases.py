@@ -31,6 +31,7 @@ from mtsd.replica.guards.one_channel import Channel
 from mtsd.replica.recovery.verdict import after_a_crash, in_another_log
 from mtsd.schedule.done.executed_groups import ExecutedGroups
 from mtsd.schedule.done.worker_row import WorkerRow
+from mtsd.schedule.policies.automatic import ChosenPolicy
 from mtsd.wire.neutral_session import other_version
 from mtsd.wire.refusal import NoTlsError, SessionRefusedError
 from mtsd.wire.replica_status import ReplicaStatus
@@ -620,6 +621,19 @@ CASES = (
     Case(
         Kind.IN_DOUBT_NON_TRANSACTIONAL, "part of it may have been applied",
         target=at(in_doubt=(replace(DOUBT, kind="non_transactional", evidence=EVIDENCE),)),
+    ),
+    Case(
+        Kind.POLICY_CHOSEN, '"auto" comes to "logical_clock": MySQL 9.7.0 logs which rows',
+        replica(parallel_type="auto"),
+    ),
+    Case(
+        Kind.CHANGED_AS_WHOLE, "changes of 1 table are applied", replica(parallel_type="auto"),
+        source({"binlog_transaction_dependency_tracking": "COMMIT_ORDER"}, version=(8, 0, 40)),
+        replace(
+            TARGET,
+            changed_as_whole={"a.t": "no key"},
+            position=replace(TARGET.position, chosen=ChosenPolicy("row", "it was chosen before")),
+        ),
     ),
     Case(
         Kind.NO_LOGICAL_CLOCK, "MariaDB 11.8.1 logs no logical clock",

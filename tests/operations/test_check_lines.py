@@ -42,6 +42,7 @@ from tests.operations.good_facts import (
 ELSEWHERE = frozenset({
     Kind.TLS_FILE,
     Kind.STATUS_SOCKET_TAKEN, Kind.STATUS_SOCKET_NO_SOCKET, Kind.STATUS_SOCKET_FOLDER,
+    Kind.OTHER_POLICY,
 })  # fmt: skip
 """Have tests of their own, below and in test_check_status_socket."""
 TOLD_OTHERWISE = {

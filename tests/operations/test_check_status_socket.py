@@ -3,12 +3,19 @@
 import asyncio
 from collections.abc import Awaitable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
 from mtsd.config import Settings
 from mtsd.control.server import ControlServer, StatusSocketError
-from mtsd.control.status import Status
+from mtsd.control.status import (
+    DaemonStatus,
+    DatabaseStatus,
+    Status,
+    TotalsStatus,
+    WorkerStatus,
+)
 from mtsd.control.status_route import status_route
 from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.line import Line
@@ -29,6 +36,19 @@ async def refuses(path: Path) -> bool:
         return True
     await server.stop()
     return False
+
+
+def one_database(status: Status) -> Status:
+    """Return it with a load that one of two workers has applied for an hour, all the time."""
+    began = datetime.now(UTC) - timedelta(hours=1)
+    return replace(
+        status,
+        parallel_type="database",
+        workers=(WorkerStatus(1, "idle"), WorkerStatus(2, "applying")),
+        databases=(DatabaseStatus("shop", groups=5000),),
+        totals=TotalsStatus(busy_seconds=3500.0),
+        daemon=DaemonStatus(started=began.isoformat()),
+    )
 
 
 async def kinds(found: Awaitable[list[Line]]) -> list[str]:
@@ -63,6 +83,7 @@ async def test_a_daemon_that_answers(tmp_path: Path) -> None:
     )  # fmt: skip
     for status, expected in (
         (own, []),
+        (one_database(own), [Kind.OTHER_POLICY.id]),
         (replace(own, channel="other"), [Kind.STATUS_SOCKET_TAKEN.id]),
         (replace(own, target="elsewhere:3306"), [Kind.STATUS_SOCKET_TAKEN.id]),
     ):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from mtsd.apply.position.failed_groups import FailedGroups
 from mtsd.apply.position.last_stop_table import LastStopTable
 from mtsd.apply.position.lock_names import TokenTable
+from mtsd.apply.position.policy_table import PolicyTable
 from mtsd.apply.position.position_schema import (
     DESPITE_EXECUTED,
     PROVING,
@@ -164,6 +165,7 @@ class PositionTables:
         self.split = SplitTable(schema, channel)
         self.identity = IdentityTable(schema, channel)
         self.last_stop = LastStopTable(schema, channel)
+        self.policy = PolicyTable(schema, channel)
         self._relay_log_info = ChannelTable(_CHANNELS, schema, channel)
         self._in_doubt = ChannelTable(_IN_DOUBT, schema, channel)
         self._rules = ChannelTable(_RULES, schema, channel)
@@ -186,6 +188,7 @@ class PositionTables:
             self._despite.definition(),
             self.identity.definition(),
             self.last_stop.definition(),
+            self.policy.definition(),
             TokenTable(self.schema).definition(),
         ]
 
@@ -379,6 +382,7 @@ class PositionTables:
             self._despite.delete(),
             self.failed.delete_stopped(),
             self.split.delete(),
+            self.policy.delete(),
         ]
 
     def settled(self, row: WorkerRow, number: int) -> list[bytes]:

@@ -6,6 +6,7 @@ from mtsd.apply.branches.branches import ATTACHED, UNLOGGED
 from mtsd.apply.branches.splitting_allowed import ON_MARIADB
 from mtsd.apply.position import position_schema, target_identity
 from mtsd.apply.session import own_domain, pinning
+from mtsd.control import policy_advice
 from mtsd.model.outcome.command import options
 from mtsd.model.outcome.reason import Refused
 from mtsd.operations.check.line import Line, caution, error, ok, refusal, warning
@@ -430,6 +431,8 @@ class Kind(Enum):
     IN_DOUBT_NON_TRANSACTIONAL = refusal("target groups in doubt", verdict.NON_TRANSACTIONAL)
 
     # The policy.
+    POLICY_CHOSEN = ok("policy", '"auto" comes to "{policy}": {because}')
+    OTHER_POLICY = warning("policy", "{found}", policy_advice.REMEDY)
     NO_LOGICAL_CLOCK = warning(
         "source order of commits",
         '{family} {version} logs no logical clock: with parallel_type = "logical_clock" one'

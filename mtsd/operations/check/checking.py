@@ -19,7 +19,7 @@ from mtsd.operations.check.facts import SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line
 from mtsd.operations.check.misread_lines import misread_lines
 from mtsd.operations.check.pair_lines import pair_lines
-from mtsd.operations.check.policy_lines import commit_order_lines, policy_lines
+from mtsd.operations.check.policy_lines import choice, commit_order_lines, policy_lines
 from mtsd.operations.check.position_lines import position_lines, reach_lines
 from mtsd.operations.check.reading import read_source, read_target
 from mtsd.operations.check.replicated import (
@@ -37,6 +37,8 @@ from mtsd.operations.check.unreachable import interrupted, unreachable
 from mtsd.operations.check.xa_lines import xa_lines
 from mtsd.replica.core.endpoints import endpoint
 from mtsd.replica.core.filters import filter_of
+from mtsd.replica.run.settled_policy import with_policy
+from mtsd.schedule.policies.automatic import SEQUENTIAL
 from mtsd.wire.connection import Connection
 from mtsd.wire.family import SERVERS
 from mtsd.wire.neutral_session import OtherServerError
@@ -120,6 +122,11 @@ def _lines(
         yield from server_lines("source", settings.source, source.server)
         yield from filter_lines(everything, rules)
         yield from source_lines(settings, source, known_target)
+        chosen = choice(settings, source.server, known_target)
+        if chosen is not None:
+            settings = with_policy(settings, chosen)
+            if chosen != SEQUENTIAL:
+                yield Kind.POLICY_CHOSEN.line(policy=chosen.parallel_type, because=chosen.because)
         yield from policy_lines(settings, source.server, known_target, rules)
         named = as_on_target(source.server, rules)
         known_source = replace(source, server=in_lower_case(named) if fold_case else named)

@@ -21,6 +21,7 @@ from mtsd.replica.recovery.left_prepared import is_of_xa, xid_in_doubt
 from mtsd.replica.recovery.left_split import branch_xids
 from mtsd.replica.recovery.verdict import Verdict
 from mtsd.schedule.done.worker_row import WorkerRow
+from mtsd.schedule.policies.automatic import ChosenPolicy
 from mtsd.wire.replica_status import ReplicaStatus
 
 
@@ -186,6 +187,8 @@ class PositionFacts:
     """Whether the channel has no row, but rows that prove something about it."""
     despite_executed: GtidSet = field(default_factory=GtidSet)
     """What a person wants applied, although the target has executed it."""
+    chosen: ChosenPolicy | None = None
+    """What parallel_type = "auto" has come to for the channel."""
 
     @property
     def xids_in_doubt(self) -> frozenset[XaXid]:

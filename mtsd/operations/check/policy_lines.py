@@ -23,13 +23,33 @@ from mtsd.operations.check.privileges import (
 from mtsd.operations.check.server_lines import counted
 from mtsd.replica.core.apply_mode import keeps_order
 from mtsd.replica.core.limits import goes_by_foreign_keys
+from mtsd.replica.run.settled_policy import needs_choice, servers_say
+from mtsd.schedule.policies.automatic import AUTO, SEQUENTIAL, ChosenPolicy, chosen_policy
 from mtsd.source.family import SOURCES
-
-_TRACKING: Final = "binlog_transaction_dependency_tracking"
-"""How they are found; it was removed when WRITESET became the only way."""
+from mtsd.source.logged_order import dependency_tracking
 
 _WHOLE_ROWS: Final = {"binlog_row_image": "FULL", "binlog_row_value_options": ""}
 """The values with which every image of a row has all its columns."""
+
+
+def choice(
+    settings: Settings, source: ServerFacts, target: TargetFacts | None
+) -> ChosenPolicy | None:
+    """Return what parallel_type = "auto" comes to at the next start; None if it is another one.
+
+    Also None if the target is not known.
+    """
+    if settings.replica.parallel_type != AUTO:
+        return None
+    if not needs_choice(settings):
+        return SEQUENTIAL
+    if target is None:
+        return None
+    if target.position.chosen is not None:
+        return target.position.chosen
+    tables = len(target.server.tables)
+    whole = len(target.changed_as_whole)
+    return chosen_policy(servers_say(settings, source.server, source.variables, tables, whole))
 
 
 def policy_lines(
@@ -54,8 +74,8 @@ def policy_lines(
             version=".".join(map(str, source.version)),
             instead=family.without_clock,
         )
-    elif policy == "logical_clock" and source.variables.get(_TRACKING, "WRITESET").upper() == (
-        "COMMIT_ORDER"
+    elif policy == "logical_clock" and (
+        dependency_tracking(source.server, source.variables) == "COMMIT_ORDER"
     ):
         yield Kind.CLOCK_OF_COMMITS.line()
     elif policy == "commit_parent" and source.version < family.commit_parents_since:

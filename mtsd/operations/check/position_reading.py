@@ -2,6 +2,7 @@
 
 from mtsd.apply.position.failed_groups import SkippedGroup, StoppedGroup
 from mtsd.apply.position.lock_names import CHANNEL, read_locks
+from mtsd.apply.position.policy_table import CHOSEN_POLICY
 from mtsd.apply.position.position_schema import (
     DESPITE_EXECUTED,
     FIRST_TABLES,
@@ -26,8 +27,10 @@ from mtsd.operations.check.facts import (
 from mtsd.replica.guards.one_channel import Channel, read_channels
 from mtsd.replica.recovery.recovery import FoundTables, read_failed, read_tables, read_workers
 from mtsd.replica.run.position_home import read_home
+from mtsd.replica.run.settled_policy import read_chosen
 from mtsd.schedule.done.executed_groups import recovered
 from mtsd.schedule.done.repair import is_passed
+from mtsd.schedule.policies.automatic import ChosenPolicy
 from mtsd.wire.connection import Connection
 
 _NOWHERE = LowWaterMark(0, NOWHERE, None)
@@ -43,6 +46,7 @@ async def read_position(connection: Connection, tables: PositionTables) -> Posit
     prepared: tuple[PreparedRow, ...] = ()
     remains = False
     despite = GtidSet()
+    chosen: ChosenPolicy | None = None
     home: TargetIdentity | None = None
     try:
         found = await read_tables(connection, tables)
@@ -62,6 +66,8 @@ async def read_position(connection: Connection, tables: PositionTables) -> Posit
         if locks is not None:
             lock = locks.session(CHANNEL).encode()
             ((daemon,),) = await connection.query(b"SELECT IS_USED_LOCK('%b')" % lock)
+        if CHOSEN_POLICY in found.engines:
+            chosen = await read_chosen(connection, tables)
         if IDENTITY in found.engines:
             home = await read_home(connection, tables)
     except ServerError as error:
@@ -78,6 +84,7 @@ async def read_position(connection: Connection, tables: PositionTables) -> Posit
         home,
         remains,
         despite,
+        chosen,
     )
 
 

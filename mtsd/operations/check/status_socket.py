@@ -1,13 +1,18 @@
-"""Whether the daemon can create its status socket: it refuses to run without."""
+"""Whether the daemon can create its status socket: it refuses to run without.
+
+If one answers there, what it has counted says whether another policy would serve.
+"""
 
 import asyncio
 import os
 import stat
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 from mtsd.config import Settings
 from mtsd.control.client import DaemonUnavailableError, fetch_status
+from mtsd.control.policy_advice import LoadSeen, better_policy
 from mtsd.control.status import Status
 from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.line import Line
@@ -16,7 +21,7 @@ _PATIENCE_S = 5.0
 
 
 async def status_socket_lines(settings: Settings) -> list[Line]:
-    """Return what is wrong with the path of the status socket, if anything is."""
+    """Return what is wrong with the status socket's path, or the policy of the daemon there."""
     path = settings.status.socket
     if path is None:
         return []
@@ -35,6 +40,10 @@ def _lines(settings: Settings, path: Path, status: Status | None) -> Iterator[Li
             yield Kind.STATUS_SOCKET_TAKEN.line(
                 path=path, channel=status.channel, target=status.target
             )
+        elif started := status.daemon.started:
+            seconds = (datetime.now(UTC) - datetime.fromisoformat(started)).total_seconds()
+            if found := better_policy(LoadSeen.of(status, seconds)):
+                yield Kind.OTHER_POLICY.line(found=found)
         return
     try:
         if not stat.S_ISSOCK(path.lstat().st_mode):

@@ -22,6 +22,7 @@ from mtsd.replica.core.limits import distribution_of, limits_of
 from mtsd.replica.run.checkpointer import Checkpointer
 from mtsd.replica.run.dispatch import Dispatcher
 from mtsd.replica.run.key_readings import KeyReadings
+from mtsd.replica.run.settled_policy import PolicyInForce
 from mtsd.replica.run.statistics import ReplicaStatistics, WorkerStatistics, worker_state
 from mtsd.replica.stages.delay_stage import DelayStage
 from mtsd.replica.ways.streamed_failures import StreamedGroupError
@@ -72,6 +73,7 @@ class Replica:
         *,
         repair: Repair | None = None,
         skipped_ever: tuple[SkippedGroup, ...] = (),
+        policy: PolicyInForce,
     ) -> None:
         """With a `repair`, the run ends by itself when that is done; `current` is the target's."""
         self._settings = settings
@@ -87,6 +89,7 @@ class Replica:
         self._readings = readings
         self.repair = repair
         self._skipped_ever = skipped_ever
+        self._policy = policy
         self._source_log = SourceLogWatch(lambda: stream.endpoint, lambda: stream.connected)
         self._began = asyncio.get_running_loop().time()
         self._cpu_began = process_time()
@@ -286,6 +289,7 @@ class Replica:
             heard_at=self._stream.heard_at,
             in_doubt=self._checkpointer.in_doubt,
             warnings=self._checkpointer.guard.warnings,
+            policy=self._policy,
         )
 
     def _open_sessions(self) -> Iterator[OpenSession]:

@@ -33,9 +33,7 @@ from mtsd.replica.core.earlier_runs import EarlierRuns
 from mtsd.replica.core.endpoints import about_session, endpoint
 from mtsd.replica.core.filters import filter_of, rules_of
 from mtsd.replica.core.gtid_mode import GtidRecorder, Gtids, gtids_of
-from mtsd.replica.core.limits import (
-    splits,
-)
+from mtsd.replica.core.limits import splits
 from mtsd.replica.guards.domain_watch import DomainWatch
 from mtsd.replica.guards.executed_beyond import read_held, refusal
 from mtsd.replica.guards.guard import Guard
@@ -54,6 +52,7 @@ from mtsd.replica.run.schedule_opening import (
     read_joined_tables,
     worker_count,
 )
+from mtsd.replica.run.settled_policy import PolicyInForce, settle_policy
 from mtsd.replica.run.stream_opening import SourceGates, groups_until, open_stream, stream_settings
 from mtsd.replica.stages.delay_stage import DelayStage
 from mtsd.replica.stages.folded_names import FoldedNames
@@ -129,6 +128,7 @@ async def start(
             )
         family = flavour_of_identity(recovered.source_uuid)
         gtids = gtids_of(settings.target.gtid, family, session)
+        settings, because = await settle_policy(settings, session, tables)
         as_sql = await _applies_sql(settings, session, family)
         if gtids is Gtids.PRESERVE:
             # A mtsd that replicates the other way has to see that.
@@ -239,6 +239,7 @@ async def start(
     return Replica(
         settings, session, current, coordinator, workers, stream, delayed, dispatcher, checkpointer,
         reached, readings, repair=recovered.repair, skipped_ever=recovered.skipped_ever,
+        policy=PolicyInForce(settings.replica.parallel_type, because),
     )  # fmt: skip
 
 

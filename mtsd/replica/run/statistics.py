@@ -7,6 +7,7 @@ from typing import Final
 from mtsd.apply.position.failed_groups import SkippedGroup
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
+from mtsd.replica.run.settled_policy import PolicyInForce
 from mtsd.replica.workers.target_waits import TargetWait
 from mtsd.schedule.by_database import PendingOfDatabase
 from mtsd.schedule.policies.partition_statistics import PartitionStatistics
@@ -78,6 +79,7 @@ class ReplicaStatistics:
     in_doubt: int
     """Groups with an in-doubt record, at the last look."""
     warnings: tuple[str, ...]
+    policy: PolicyInForce
     """What the guard has found that does not stop it."""
 
 

@@ -129,7 +129,7 @@ def write_rows(server: Server, table: int) -> None:
                 cursor.execute(f"UPDATE t{table} SET v = v + 1 WHERE id = {row // 2}")
 
 
-@pytest.mark.parametrize("policy", ["logical_clock", "row", pytest.param("table", marks=LONG)])
+@pytest.mark.parametrize("policy", ["auto", "row", pytest.param("table", marks=LONG)])
 def test_one_database_over_all_workers(policy: str, tmp_path: Path) -> None:
     """What the database policy cannot apply in parallel."""
     with Pair(GTIDS, GTIDS) as pair:
@@ -143,6 +143,8 @@ def test_one_database_over_all_workers(policy: str, tmp_path: Path) -> None:
             status = daemon.status()
             assert status is not None
             assert all(worker.groups > 100 for worker in status.workers)
+            assert status.parallel_type == ("logical_clock" if policy == "auto" else policy)
+            assert bool(status.parallel_type_because) == (policy == "auto")
             assert daemon.stop() == 0
         assert differences(pair.source, pair.target) == []
 

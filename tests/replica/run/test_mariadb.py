@@ -73,10 +73,27 @@ def test_a_restart_past_a_checkpoint_between_transactions(tmp_path: Path) -> Non
             assert time.monotonic() < deadline
             time.sleep(0.1)
         insert(pair.source, 3)
-        daemon = DaemonProcess(pair.source, pair.target, tmp_path)
+        settings: dict[str, Value] = {"replica.parallel_type": "auto"}
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
+        chosen = "SELECT Parallel_type FROM mtsd.slave_chosen_policy"
         caught_up(daemon)
+        # There were no tables whose keys could tell anything.
+        assert pair.target.sql(chosen) == []
         insert(pair.source, 4)
         caught_up(daemon)
+        assert pair.target.sql(chosen) == [("row",)]
+        # What would be chosen now does not count, until a person has named another one.
+        pair.source.sql("SET GLOBAL binlog_format = 'STATEMENT'")
+        daemon.start()
+        daemon.wait_until_caught_up()
+        status = daemon.status()
+        assert status is not None
+        assert status.parallel_type == "row"
+        assert "the keys of 1 of 1 tables tell" in status.parallel_type_because
+        assert daemon.stop() == 0
+        daemon.settings["replica.parallel_type"] = "table"
+        caught_up(daemon)
+        assert pair.target.sql(chosen) == []
         assert pair.target.sql("SELECT id FROM a.t") == [(1,), (2,), (3,), (4,)]
 
 

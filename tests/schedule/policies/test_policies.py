@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 
 from mtsd.config.settings import ParallelType
-from mtsd.model.parallel_type import BY_THE_SOURCE
+from mtsd.model.parallel_type import BY_THE_SOURCE, POLICY_NAMES
 from mtsd.schedule.done.executed_groups import ExecutedGroups
 from mtsd.schedule.policies.choice import POLICIES, choose_policy
 from mtsd.schedule.policies.commit_parent_policy import CommitParentPolicy
@@ -22,7 +22,7 @@ from tests.schedule.worlds.streams import START_MARK, group
 
 
 def test_every_parallel_type_that_may_be_given_has_its_policy() -> None:
-    assert set(POLICIES) == set(get_args(ParallelType))
+    assert set(POLICIES) == set(POLICY_NAMES) == {*get_args(ParallelType)} - {"auto"}
     for parallel_type in POLICIES:
         assert isinstance(choose_policy(parallel_type, 0), SequentialPolicy)
         assert not isinstance(choose_policy(parallel_type, 1), SequentialPolicy)
