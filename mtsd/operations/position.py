@@ -105,7 +105,7 @@ async def set_position(settings: Settings, start: Start, meant: Meant) -> Moved:
         begun = ChannelRow(mark, 0, state.uuid, daemon_uuid)
         statements = channel.tables.begin_anew(begun)
         if despite:
-            statements.append(channel.tables.replace_despite_executed(despite))
+            statements.append(channel.tables.despite.replace_gtids(despite))
         settled = await _settle_splits(channel)
         await claim_source(
             channel.connection,

@@ -8,12 +8,12 @@ import struct
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from mtsd.apply.position.despite_table import DespiteTable
 from mtsd.apply.position.failed_groups import FailedGroups
 from mtsd.apply.position.last_stop_table import LastStopTable
 from mtsd.apply.position.lock_names import TokenTable
 from mtsd.apply.position.policy_table import PolicyTable
 from mtsd.apply.position.position_schema import (
-    DESPITE_EXECUTED,
     PROVING,
     RULES_TABLE,
     TABLES,
@@ -106,8 +106,6 @@ _IN_DOUBT = Table(
 
 _RULES_TEXT = text("Rules", "LONGTEXT NOT NULL COMMENT 'the section [filter], as JSON'")
 _RULES = Table(RULES_TABLE, (ONE_A_CHANNEL, _RULES_TEXT))
-_GTIDS = text("Gtids", "LONGTEXT NOT NULL")
-_DESPITE = Table(DESPITE_EXECUTED, (ONE_A_CHANNEL, _GTIDS, moment("Said_at", is_read=False)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +167,7 @@ class PositionTables:
         self._relay_log_info = ChannelTable(_CHANNELS, schema, channel)
         self._in_doubt = ChannelTable(_IN_DOUBT, schema, channel)
         self._rules = ChannelTable(_RULES, schema, channel)
-        self._despite = ChannelTable(_DESPITE, schema, channel)
+        self.despite = DespiteTable(schema, channel)
 
     def definitions(self, family: TargetFamily = MYSQL) -> list[bytes]:
         """Return the statements that create the schema and its tables if they do not exist.
@@ -185,7 +183,7 @@ class PositionTables:
             self._rules.definition(),
             self.prepared.definition(),
             self.split.definition(),
-            self._despite.definition(),
+            self.despite.definition(),
             self.identity.definition(),
             self.last_stop.definition(),
             self.policy.definition(),
@@ -237,14 +235,6 @@ class PositionTables:
     def replace_rules(self, rules: str) -> bytes:
         """Return the statement that records the channel's filter rules."""
         return self._rules.replace(_RULES_TEXT.of(rules))
-
-    def select_despite_executed(self) -> bytes:
-        """Return the query for the GTIDs of `replace_despite_executed`: no row, or one text."""
-        return self._despite.select()
-
-    def replace_despite_executed(self, gtids: GtidSet) -> bytes:
-        """Return the statement that records what is applied although the target has executed it."""
-        return self._despite.replace(_GTIDS.of(str(gtids)))
 
     def channel_row(self, row: Row) -> ChannelRow:
         """Parse a row of `select_channel`. Raises NeedsPersonError on another schema version."""
@@ -379,7 +369,7 @@ class PositionTables:
             self.workers.delete_all(),
             self._in_doubt.delete(),
             self._relay_log_info.delete(),
-            self._despite.delete(),
+            self.despite.delete(),
             self.failed.delete_stopped(),
             self.split.delete(),
             self.policy.delete(),

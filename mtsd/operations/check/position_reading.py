@@ -60,8 +60,7 @@ async def read_position(connection: Connection, tables: PositionTables) -> Posit
             rows = await connection.query(tables.prepared.select_of_all())
             prepared = tuple(map(tables.prepared.row, rows))
         if DESPITE_EXECUTED in found.engines:
-            rows = await connection.query(tables.select_despite_executed())
-            despite = GtidSet.parse(str(rows[0][0])) if rows else despite
+            despite = tables.despite.gtids(await connection.query(tables.despite.select()))
         locks = await read_locks(connection, tables.schema, tables.channel)
         if locks is not None:
             lock = locks.session(CHANNEL).encode()

@@ -46,9 +46,8 @@ async def read_held(
     connection: Connection, traits: ServerTraits, tables: PositionTables
 ) -> HeldGtids:
     """Query the target. Raises ServerError, ConnectionLostError."""
-    despite = await connection.query(tables.select_despite_executed())
-    found = GtidSet.parse(str(despite[0][0])) if despite else GtidSet()
-    return HeldGtids(await held_gtids(connection, traits), found)
+    despite = tables.despite.gtids(await connection.query(tables.despite.select()))
+    return HeldGtids(await held_gtids(connection, traits), despite)
 
 
 def refusal(
