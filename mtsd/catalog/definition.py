@@ -1,7 +1,7 @@
 """Table definitions: the names and types of columns, and the keys.
 
 A definition comes from a table map with FULL metadata, from the statement that creates the table,
-or from rows of information_schema. `told` gives the decoder what a table map does not contain.
+or from rows of information_schema. `declared` gives the decoder what a table map does not contain.
 """
 
 import re
@@ -102,7 +102,7 @@ class TableDefinition:
         """Return the columns of the primary key, empty if there is none."""
         return next((key.columns for key in self.keys if key.name == PRIMARY), ())
 
-    def told(self, table: TableMap) -> OptionalMetadata:
+    def declared(self, table: TableMap) -> OptionalMetadata:
         """Return this definition as metadata of a table map (`mtsd.binlog.values.column_format`).
 
         Raises NotSupportedError if they do not match: the number of columns differs, or a column
@@ -183,13 +183,13 @@ _LOGGED: Final[dict[str, frozenset[ColumnType]]] = {
 
 def definition_of(table: TableMap) -> TableDefinition | None:
     """Return the definition in a table map; None if it lacks the names of FULL metadata."""
-    told = parse_optional_metadata(table)
-    if not told.names:
+    declared = parse_optional_metadata(table)
+    if not declared.names:
         return None
-    columns = tuple(ColumnDefinition(name) for name in told.names)
-    if told.primary_key is None:
+    columns = tuple(ColumnDefinition(name) for name in declared.names)
+    if declared.primary_key is None:
         return TableDefinition(table.database, table.table, columns)
-    names = tuple(told.names[index] for index, _ in told.primary_key)
+    names = tuple(declared.names[index] for index, _ in declared.primary_key)
     return TableDefinition(table.database, table.table, columns, (Key(PRIMARY, names),))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from mtsd.cli.complaint import complain
-from mtsd.cli.output import tell
+from mtsd.cli.output import report
 from mtsd.config import (
     CONFIGURATION_VARIABLE,
     FIELDS,
@@ -70,7 +70,7 @@ def load_configuration(
             complain(str(problem), ExitStatus.BAD_USAGE)
         raise SystemExit(ExitStatus.BAD_USAGE) from None
     for warning in loaded.warnings:
-        tell(f"warning: {warning}")
+        report(f"warning: {warning}")
     remember(_options(_file(args, environ), args.overrides, environ))
     return loaded
 

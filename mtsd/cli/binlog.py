@@ -27,7 +27,7 @@ from mtsd.cli.listing.group_selection import (
 from mtsd.cli.listing.listed_files import ListedFile, files_of_source, local_files
 from mtsd.cli.listing.row_listing import RowListing, UndecodedRows
 from mtsd.cli.listing.shown_values import LONGEST
-from mtsd.cli.output import json_of, print_json, print_line, printable, tell
+from mtsd.cli.output import json_of, print_json, print_line, printable, report
 from mtsd.config import Settings
 from mtsd.model.errors import BinlogError, MtsdError, NeedsPersonError
 from mtsd.model.group import Group, GroupKind
@@ -253,7 +253,7 @@ class _Shown:
             names = f"{self.files[0].name} to {self.files[-1].name}" if self.files else "any file"
             raise NothingFoundError(f"{self._selection.named} is not in {names}")
         if groups.found and groups.left:
-            tell(f"warning: {groups.left} is in none of them")
+            report(f"warning: {groups.left} is in none of them")
 
 
 def _list_groups(shown: _Shown, *, as_json: bool) -> None:

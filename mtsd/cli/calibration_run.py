@@ -61,7 +61,7 @@ def measure(
     options: Sequence[str],
     settings: Settings,
     seconds: float,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     keep: Callable[[Sequence[Point]], None],
 ) -> list[Point]:
     """Run `mtsd run` with the options at each point for so long, and return what it did.
@@ -71,16 +71,16 @@ def measure(
     """
 
     def measured(candidate: Candidate) -> Point:
-        tell(f"measuring for {seconds:g} s: {candidate}")
+        report(f"measuring for {seconds:g} s: {candidate}")
         return _measured(options, settings, candidate, seconds)
 
-    return measured_points(three_points(settings), measured, tell, keep)
+    return measured_points(three_points(settings), measured, report, keep)
 
 
 def measured_points(
     candidates: Sequence[Candidate],
     measured: Callable[[Candidate], Point],
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     keep: Callable[[Sequence[Point]], None],
 ) -> list[Point]:
     """Return what `measured` returns for each candidate, up to one that cannot be measured.
@@ -94,7 +94,7 @@ def measured_points(
         except MeasuringError as error:
             if not points:
                 raise
-            tell(f"{error}; going on with what was measured before")
+            report(f"{error}; going on with what was measured before")
             break
         keep(points)
     return points

@@ -1,10 +1,10 @@
 """How a command reports an error."""
 
-from mtsd.cli.output import tell
+from mtsd.cli.output import report
 from mtsd.model.outcome.exit_status import ExitStatus
 
 
 def complain(error: Exception | str, exit_status: ExitStatus) -> ExitStatus:
     """Write an error to standard error, on one line; return the exit status."""
-    tell(f"error: {' '.join(str(error).split())}")
+    report(f"error: {' '.join(str(error).split())}")
     return exit_status

@@ -42,18 +42,18 @@ def print_json(text: str) -> None:
     _write(sys.stdout, printable_json(text), _escaped_in_json)
 
 
-def tell(text: str) -> None:
+def report(text: str) -> None:
     """Write a line for the person at the terminal, to standard error."""
     _write(sys.stderr, f"mtsd: {printable(text)}", _escaped, flush=True)
 
 
-def tell_over(text: str) -> None:
+def report_over(text: str) -> None:
     """Write it to a terminal in place of what is on the line, which is not ended."""
     _write(sys.stderr, f"\rmtsd: {printable(text)}\x1b[K", _escaped, end="", flush=True)
 
 
 def end_line() -> None:
-    """End the line that `tell_over` has left."""
+    """End the line that `report_over` has left."""
     _write(sys.stderr, "", _escaped, flush=True)
 
 

@@ -202,7 +202,7 @@ def _planned(args: argparse.Namespace) -> Plan:
         common = DEFAULT_SETTINGS if settings is None else _common(settings.replica)
         if args.measure and settings is not None:
             load_sample = list(islice(replayed_groups(path, most), _SAMPLE))
-            progress.say(_told_backlog(args.measure, settings, load_sample, machines, common))
+            progress.say(_reported_backlog(args.measure, settings, load_sample, machines, common))
             points = _measured(args, settings, progress)
         costs, fits = TYPICAL, tuple[FittedPoint, ...]()
         if points:
@@ -247,7 +247,7 @@ def _longest_first(tried: Sequence[Candidate]) -> list[Candidate]:
     return sorted(tried, key=lambda one: one.batch_groups)
 
 
-def _told_backlog(
+def _reported_backlog(
     seconds: float,
     settings: Settings,
     sample: Sequence[ReplayedGroup],

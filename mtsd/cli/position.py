@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Iterable
 
 from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
 from mtsd.cli.complaint import complain
-from mtsd.cli.output import print_line, tell
+from mtsd.cli.output import print_line, report
 from mtsd.config import Settings
 from mtsd.config.start import Start, parse_start
 from mtsd.control.status import Status
@@ -122,7 +122,7 @@ def _adopt(args: argparse.Namespace) -> int:
         adopted = asyncio.run(adopt_position(settings))
     except MtsdError as error:
         return complain(error, ExitStatus.NEEDS_PERSON)
-    _tell_settled(adopted.settled)
+    _report_settled(adopted.settled)
     home = adopted.home
     where = f"at home on {home.uuid} ({home.place}), " if home is not None else ""
     print_line(f"was  {where}a replica with the UUID {adopted.former_uuid}")
@@ -131,7 +131,7 @@ def _adopt(args: argparse.Namespace) -> int:
     return ExitStatus.DONE
 
 
-def _tell_settled(settled: Iterable[tuple[int, Verdict]]) -> None:
+def _report_settled(settled: Iterable[tuple[int, Verdict]]) -> None:
     for number, verdict in settled:
         done = "committed" if verdict is Verdict.APPLIED else "rolled back"
         print_line(f"group {number}, which was split, is {done}: what was left of it is settled")
@@ -142,9 +142,9 @@ def _change(change: Coroutine[None, None, Moved]) -> int:
         moved = asyncio.run(change)
     except MtsdError as error:
         return complain(error, ExitStatus.NEEDS_PERSON)
-    _tell_settled(moved.settled)
+    _report_settled(moved.settled)
     for xid in moved.prepared:
-        tell(
+        report(
             f"warning: {xid} was prepared on the target, and no record says so any more: unless the"
             f" source completes it, its locks stay until XA COMMIT {xid} or XA ROLLBACK {xid}"
         )

@@ -5,7 +5,7 @@ import time
 from types import TracebackType
 from typing import Self
 
-from mtsd.cli.output import end_line, tell, tell_over
+from mtsd.cli.output import end_line, report, report_over
 
 _OFTEN_S = 0.2
 _SELDOM_S = 10.0
@@ -36,7 +36,7 @@ class ProgressLines:
     def say(self, what: str) -> None:
         """Write a line."""
         self._end_line()
-        tell(what)
+        report(what)
 
     def count(self, what: str, done: int, of: int | None, unit: str) -> None:
         """Report progress: often on a terminal, otherwise occasionally and at the end."""
@@ -48,12 +48,12 @@ class ProgressLines:
         total = f" of {of:,}" if of is not None else ""
         text = f"{what}: {done:,}{total} {unit}"
         if self._terminal:
-            tell_over(text)
+            report_over(text)
             self._open = True
             if ended:
                 self._end_line()
         else:
-            tell(text)
+            report(text)
 
     def _end_line(self) -> None:
         if self._open:

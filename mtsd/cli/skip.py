@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
 from mtsd.cli.complaint import complain
-from mtsd.cli.output import print_line, tell
+from mtsd.cli.output import print_line, report
 from mtsd.config import Settings
 from mtsd.config.start import FilePosition, parse_start
 from mtsd.model.errors import MtsdError
@@ -120,7 +120,7 @@ def _do(settings: Settings, wanted: Wanted, who: str, reason: str) -> int:
         return ExitStatus.DONE
     print_line(f"{done.group}, is skipped: the next start continues after it")
     if done.may_be_applied:
-        tell(_warning(done))
+        report(_warning(done))
     return ExitStatus.DONE
 
 

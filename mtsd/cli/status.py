@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
 from mtsd.cli.complaint import complain
 from mtsd.cli.distribution_lines import described
-from mtsd.cli.output import print_json, print_line, printable, tell
+from mtsd.cli.output import print_json, print_line, printable, report
 from mtsd.cli.status_words import (
     connection_in_words,
     lag_in_words,
@@ -63,7 +63,7 @@ def _status(args: argparse.Namespace) -> int:
         _show(status, as_json=args.json)
         return exit_status(status)
     why = f"none answers on {socket}" if socket else "status.socket is empty, so none can be asked"
-    tell(f"no daemon: {why}; this is what the target holds")
+    report(f"no daemon: {why}; this is what the target holds")
     return _show_stored(settings, as_json=args.json)
 
 

@@ -56,7 +56,7 @@ class StopKeeper:
         """Record how the daemon ends; never raises."""
         self.text = text
         stop = LastStop.by(error, text, time.time())
-        if not await _tell(settings, stop):
+        if not await _record(settings, stop):
             self.note(stop)
         elif self._file is not None:
             try:
@@ -74,7 +74,7 @@ class StopKeeper:
             log.warning("cannot write", file=str(self._file.path), error=str(error))
 
 
-async def _tell(settings: Settings, stop: LastStop) -> bool:
+async def _record(settings: Settings, stop: LastStop) -> bool:
     """Write it on the target; return whether that was possible, without waiting for long.
 
     Only with the channel's lock: another daemon's row may not say how this one has ended.

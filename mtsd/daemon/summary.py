@@ -8,17 +8,17 @@ class Summary:
     """Says what has been done since the last line; times are seconds of a monotonic clock."""
 
     def __init__(self, now: float) -> None:
-        self._told_at = now
+        self._reported_at = now
         self._before = TotalsStatus()
         self._seen = LoadSeen("", 0, now, {}, 0.0, 0.0)
 
     def due(self, status: Status, period: float, now: float) -> dict[str, object] | None:
         """Return the fields of the line if `period` has passed, 0: never; it counts as told."""
-        seconds = now - self._told_at
+        seconds = now - self._reported_at
         if not period or seconds < period:
             return None
         before, totals = self._before, status.totals
-        self._told_at = now
+        self._reported_at = now
         self._before = totals
         groups = totals.groups - before.groups
         fields: dict[str, object] = {

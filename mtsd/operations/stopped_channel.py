@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mtsd.apply.position.failed_groups import SkippedGroup, StoppedGroup
 from mtsd.apply.position.fencing import fence, take_lock
-from mtsd.apply.position.lock_holder import tell_holder
+from mtsd.apply.position.lock_holder import describe_holder
 from mtsd.apply.position.lock_names import CHANNEL, LockNames, make_locks
 from mtsd.apply.position.position_tables import ChannelRow, InDoubt, PositionTables
 from mtsd.apply.session.session import TargetSession
@@ -115,7 +115,7 @@ async def _refuse_running(settings: Settings) -> None:
 
 
 async def _held(connection: Connection, locks: LockNames) -> str:
-    holder = await tell_holder(connection, locks.session(CHANNEL))
+    holder = await describe_holder(connection, locks.session(CHANNEL))
     return (
         f"a daemon is running on channel {locks.channel!r} of this target: {_STOP_IT}; {holder}. If"
         " it was killed, that connection ends with its last statement: try again then"

@@ -30,7 +30,7 @@ class ChannelPlace:
     source_uuid: str
     executed: GtidSet | None
     """`gtids` and what has been executed beyond; None if unknown."""
-    tells_all: bool = True
+    is_complete: bool = True
     """Whether `executed` covers every group, so that none is known by its number only."""
     repair: Repair | None = None
     """What has to be applied once more, in the order of that source."""
@@ -92,7 +92,7 @@ OTHER_SOURCE = Reason(
     "point [source] at that server, or say where to continue in the new one with mtsd position set;"
     " had both gtid_mode = ON, mtsd would find the place by itself",
 )
-NOT_TOLD = Reason(
+NOT_KNOWN_BY_GTID = Reason(
     "the source is now {uuid}, and what was executed from the previous one, {former}, is not known"
     " by GTID",
     "point [source] at that server, where FLUSH BINARY LOGS makes it known if gtid_mode is ON; or"
@@ -185,8 +185,8 @@ def adoption(channel: ChannelPlace, source_uuid: str) -> Adopt | Refused:
             first=channel.repair.first,
             last=channel.repair.last,
         )
-    if channel.executed is None or not channel.tells_all:
-        return _of(NOT_TOLD, channel, source_uuid)
+    if channel.executed is None or not channel.is_complete:
+        return _of(NOT_KNOWN_BY_GTID, channel, source_uuid)
     return Adopt(channel.executed, channel.source_uuid)
 
 

@@ -143,7 +143,7 @@ class Connection:
     async def run_counted(self, statements: bytes, count: int) -> list[int]:
         """Run a bundle as `run` does, and return the number of rows of each statement."""
         self.send(statements)
-        return [answer.rows for answer in await self.receive_told(count)]
+        return [answer.rows for answer in await self.receive_answers(count)]
 
     def send(self, statements: bytes) -> None:
         """Start sending a bundle; `receive` must follow. Raises ConnectionLostError.
@@ -175,12 +175,12 @@ class Connection:
         """
         await self._guarded(self._exchange.receive(count, more=more))
 
-    async def receive_told(self, count: int) -> list[StatementAnswer]:
+    async def receive_answers(self, count: int) -> list[StatementAnswer]:
         """Await `count` results as `receive` does, and return what each of them says.
 
         Raises NotSupportedError if the server has found more statements than that.
         """
-        return await self._guarded(self._exchange.receive_told(count))
+        return await self._guarded(self._exchange.receive_answers(count))
 
     async def results(self) -> None:
         """Await the results of the one statement that `ask` has sent; its rows are dropped.

@@ -176,7 +176,7 @@ class Exchange:
         if not self._in_flight and not self.inbox.is_empty():
             raise AnswerError("an answer without a request")
 
-    async def receive_told(self, count: int) -> list[StatementAnswer]:
+    async def receive_answers(self, count: int) -> list[StatementAnswer]:
         """Await `count` results of the first bundle, and return what each of them says.
 
         Raises NotSupportedError if the server has found more statements than that.

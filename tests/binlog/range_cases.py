@@ -88,7 +88,7 @@ def events(data: bytes, cuts: Iterable[int] = ()) -> list[tuple[int, bytes, bool
     return found
 
 
-def told(found: Sequence[GroupPart]) -> list[tuple[object, ...]]:
+def declared(found: Sequence[GroupPart]) -> list[tuple[object, ...]]:
     """Return what has to be the same however the file was cut."""
     return [
         (
@@ -97,20 +97,20 @@ def told(found: Sequence[GroupPart]) -> list[tuple[object, ...]]:
             part.gtid,
             part.commit_time,
             [_without_places(step) for step in part.steps if not _drops_temporary(step)],
-            part.group is not None and _told(part.group, part.steps),
+            part.group is not None and _declared(part.group, part.steps),
         )
         for part in found
     ]
 
 
-def _told(group: Group, steps: Sequence[Step]) -> Group:
+def _declared(group: Group, steps: Sequence[Step]) -> Group:
     # Whether a session has the temporary table that it drops is not known from the middle of a log.
-    told = replace(
+    declared = replace(
         group, number=0, steps=(), unsupported="", size=0, temporary=None, uses_temporary=None
     )
     if steps and all(map(_drops_temporary, steps)):
-        return replace(told, kind=GroupKind.EMPTY, databases=(), alone=False)
-    return told
+        return replace(declared, kind=GroupKind.EMPTY, databases=(), alone=False)
+    return declared
 
 
 def _drops_temporary(step: Step) -> bool:

@@ -168,7 +168,7 @@ def test_names_in_swe7() -> None:
     assert [column.name for column in table.columns] == ["ä"]
 
 
-def told(*statements: str, folded: bool = False) -> Catalog:
+def declared(*statements: str, folded: bool = False) -> Catalog:
     catalog = Catalog(folded=folded)
     for statement in statements:
         catalog.move_on(query(statement))
@@ -188,7 +188,7 @@ def told(*statements: str, folded: bool = False) -> Catalog:
     ],
 )
 def test_what_cannot_be_told_is_unknown_with_the_reason(statement: str, reason: str) -> None:
-    catalog = told("CREATE TABLE t (a INT)", statement)
+    catalog = declared("CREATE TABLE t (a INT)", statement)
     assert catalog.find("a", "t") is None
     with pytest.raises(NotSupportedError) as failed:
         catalog.get("a", "t")
@@ -204,13 +204,13 @@ def test_nothing_told() -> None:
 
 @pytest.mark.parametrize("folded", [True, False])
 def test_the_case_of_names(folded: bool) -> None:
-    catalog = told("CREATE TABLE T (a INT)", folded=folded)
+    catalog = declared("CREATE TABLE T (a INT)", folded=folded)
     assert (catalog.find("A", "t") is not None) is folded
     assert catalog.find("a", "T")
 
 
 def test_other_statements_change_nothing() -> None:
-    catalog = told(
+    catalog = declared(
         "CREATE TABLE t (a INT)", "BEGIN", "INSERT INTO t VALUES (1)", "CREATE VIEW v AS SELECT 1",
         "CREATE INDEX i ON t (a)", "ALTER VIEW v AS SELECT 2", "DROP VIEW v",
         "RENAME USER u TO v", "ALTER DATABASE a CHARACTER SET latin1", "CREATE TRIGGER x BEFORE",
@@ -245,7 +245,7 @@ def test_rows_without_metadata_are_read_by_a_definition(server: Server) -> None:
             table = parse_table_map(event)
         elif event[4] in ROW_EVENTS and table is not None:
             bare = without_names(table)
-            decoder = RowDecoder(bare, catalog.get("c", "t").told(bare))
+            decoder = RowDecoder(bare, catalog.get("c", "t").declared(bare))
             for change in decoder.changes(event):
                 assert change.after is not None
                 names = [decoder.formats[index].name for index in change.after.columns]
@@ -268,7 +268,7 @@ def test_a_definition_that_does_not_fit() -> None:
     table = TableMap(1, 0, "a", "t", b"\x03\x0f", b"\x0a\0", b"\0", b"")
     definition = loaded_definition("a", "t", [("x", "int", None)])
     with pytest.raises(NotSupportedError, match=r"`a`\.`t` has 1 columns, and its rows .* have 2"):
-        definition.told(table)
+        definition.declared(table)
     definition = loaded_definition("a", "t", [("x", "int", None), ("y", "date", None)])
     with pytest.raises(NotSupportedError, match=r"column `y` of `a`\.`t` is date, .* type VARCHAR"):
-        definition.told(table)
+        definition.declared(table)

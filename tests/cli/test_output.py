@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import mtsd.cli
-from mtsd.cli.output import json_of, print_json, print_line, printable, tell, tell_over
+from mtsd.cli.output import json_of, print_json, print_line, printable, report, report_over
 from mtsd.cli.status import lines
 from mtsd.control.place import Place
 from mtsd.control.server_status import ConnectionsStatus, ConnectionStatus, ErrorStatus
@@ -25,7 +25,7 @@ def is_harmless(text: str) -> bool:
     return all(line.isprintable() for line in text.split("\n"))
 
 
-@pytest.mark.parametrize("write", [print_line, tell])
+@pytest.mark.parametrize("write", [print_line, report])
 def test_a_line_is_one_and_harmless(
     write: Callable[[str], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -37,7 +37,7 @@ def test_a_line_is_one_and_harmless(
 
 
 def test_progress_ends_in_what_it_began_with(capsys: pytest.CaptureFixture[str]) -> None:
-    tell_over(HOSTILE)
+    report_over(HOSTILE)
     assert printable(HOSTILE) in capsys.readouterr().err
 
 

@@ -502,7 +502,7 @@ CASES = (
         target=at(source_uuid=TARGET_UUID, gtids=None),
     ),
     Case(
-        Kind.OTHER_SOURCE_NOT_TOLD, "where FLUSH BINARY LOGS makes it known",
+        Kind.OTHER_SOURCE_NOT_KNOWN_BY_GTID, "where FLUSH BINARY LOGS makes it known",
         target=at(source_uuid=TARGET_UUID, gtids=None),
     ),
     Case(
@@ -524,7 +524,7 @@ CASES = (
         target({"gtid_executed": f"{SOURCE_UUID}:8-9"}),
     ),
     Case(
-        Kind.OTHER_SOURCE_NOT_TOLD, "is not known by GTID",
+        Kind.OTHER_SOURCE_NOT_KNOWN_BY_GTID, "is not known by GTID",
         target=at(source_uuid=TARGET_UUID, in_doubt=(replace(DOUBT, statement=b"DROP TABLE t"),)),
     ),
     Case(

@@ -271,7 +271,7 @@ def _(stage: Stage) -> dict[str, Value]:
     return stage.elsewhere()
 
 
-@situation("another source, without GTIDs in the position", Kind.OTHER_SOURCE_NOT_TOLD)
+@situation("another source, without GTIDs in the position", Kind.OTHER_SOURCE_NOT_KNOWN_BY_GTID)
 def _(stage: Stage) -> dict[str, Value]:
     stage.leave(replace(stage.mark, gtids=None))
     return stage.elsewhere()
@@ -290,7 +290,7 @@ def _(stage: Stage) -> dict[str, Value]:
     return stage.elsewhere()
 
 
-@situation("another source, and something in doubt", Kind.OTHER_SOURCE_NOT_TOLD)
+@situation("another source, and something in doubt", Kind.OTHER_SOURCE_NOT_KNOWN_BY_GTID)
 def _(stage: Stage) -> dict[str, Value]:
     stage.leave(None, replace(DOUBT, statement=b"DROP TABLE a.t"))
     return stage.elsewhere()

@@ -62,7 +62,7 @@ TOLD_OTHERWISE = {
     "VERSIONED": Kind.VERSIONED_AS_SQL,
 }
 """Refusals of the daemon that a line in other words foretells."""
-NOT_TOLD = {
+NOT_KNOWN_BY_GTID = {
     # Nobody knows how an application will name its transactions.
     "FORMAT_TOO_LARGE", "NO_GLOBAL_PART",
     # Of two daemons that run at the same time.
@@ -109,7 +109,7 @@ def test_every_refusal_of_the_daemon_is_foretold() -> None:
             for name, value in vars(import_module(module.name)).items():
                 if isinstance(value, Reason) and value not in told:
                     reasons[id(value)] = name
-    assert set(reasons.values()) == {*TOLD_OTHERWISE, *NOT_TOLD}
+    assert set(reasons.values()) == {*TOLD_OTHERWISE, *NOT_KNOWN_BY_GTID}
 
 
 def test_nothing_is_said_against_good_servers() -> None:

@@ -10,7 +10,7 @@ from mtsd.model.position import Position
 from mtsd.source.continuation import (
     AHEAD,
     GTIDS_OFF,
-    NOT_TOLD,
+    NOT_KNOWN_BY_GTID,
     OTHER_SOURCE,
     PAST_END,
     PURGED,
@@ -31,7 +31,7 @@ from tests.source.small_world import A_FILE, TRANSACTIONS, U, World, gtids, plac
 
 def channels() -> Iterator[tuple[ChannelPlace, int, int]]:
     """Yield every channel of U, with its mark and the last transaction that is executed."""
-    for mark, past, by_file, known, tells_all in product(
+    for mark, past, by_file, known, is_complete in product(
         TRANSACTIONS, (0, 2), (True, False), (True, False), (True, False)
     ):
         if not by_file and not known:
@@ -41,7 +41,7 @@ def channels() -> Iterator[tuple[ChannelPlace, int, int]]:
         # Past the mark there is a gap.
         executed = upto.union(gtids(mark + past, mark + past)) if upto and past else upto
         last = mark + past if upto and past else mark
-        yield ChannelPlace(position, upto, U, executed, tells_all=tells_all), mark, last
+        yield ChannelPlace(position, upto, U, executed, is_complete=is_complete), mark, last
 
 
 def decisions() -> Iterator[tuple[ChannelPlace, int, int, World, Way]]:
@@ -56,7 +56,7 @@ def test_the_worlds_have_every_way() -> None:
     for *_, way in decisions():
         found.add(way.reason if isinstance(way, Refused) else type(way))
     assert found == {
-        ByFile, ByGtid, Adopt, AHEAD, GTIDS_OFF, NOT_TOLD, OTHER_SOURCE, PAST_END, PURGED,
+        ByFile, ByGtid, Adopt, AHEAD, GTIDS_OFF, NOT_KNOWN_BY_GTID, OTHER_SOURCE, PAST_END, PURGED,
         PURGED_APPLIED, PURGED_FILE,
     }  # fmt: skip
 
@@ -77,7 +77,7 @@ def test_what_is_read_begins_where_the_channel_is_and_is_there() -> None:
         elif isinstance(way, Adopt):
             assert world.uuid != U
             assert world.gtid_mode
-            assert channel.tells_all
+            assert channel.is_complete
             assert way.executed == channel.executed
             assert last <= world.last
             # What is purged is executed, the gap past the mark too.
@@ -106,9 +106,9 @@ def test_nothing_is_refused_that_could_go_on() -> None:
         elif way.reason is OTHER_SOURCE:
             assert world.uuid != U
             assert not world.gtid_mode
-        elif way.reason is NOT_TOLD:
+        elif way.reason is NOT_KNOWN_BY_GTID:
             assert world.uuid != U
-            assert not channel.tells_all or channel.gtids is None
+            assert not channel.is_complete or channel.gtids is None
         else:
             assert way.reason is GTIDS_OFF
             assert not world.gtid_mode
@@ -198,7 +198,7 @@ def test_another_mariadb_continues_where_the_former_one_was() -> None:
     assert way == Adopt(GtidSet.parse(f"{executed},0-1:92"), "server_id 9")
     unknown = continuation(mariadb_channel(None, uuid="server_id 9"), MARIADB)
     assert isinstance(unknown, Refused)
-    assert unknown.reason is NOT_TOLD
+    assert unknown.reason is NOT_KNOWN_BY_GTID
 
 
 def test_a_mariadb_that_does_not_log_what_it_applies() -> None:

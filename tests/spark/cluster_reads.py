@@ -79,11 +79,15 @@ def kill_an_executor(spark: SparkSession, worker: int, over: Event) -> int:
     tracker = spark.sparkContext.statusTracker()
     while not over.wait(0.01):
         for stage in tracker.getActiveStageIds():
-            told = tracker.getStageInfo(stage)
-            if told is not None and told.numTasks > MANY_TASKS // 2 and told.numCompletedTasks > 3:
+            declared = tracker.getStageInfo(stage)
+            if (
+                declared is not None
+                and declared.numTasks > MANY_TASKS // 2
+                and declared.numCompletedTasks > 3
+            ):
                 for executor in executors(worker):
                     os.kill(executor, signal.SIGKILL)
-                    return int(told.numCompletedTasks)
+                    return int(declared.numCompletedTasks)
     return 0
 
 

@@ -19,9 +19,9 @@ Place = tuple[int, int, str]
 
 
 def one_by_one(
-    table: TableMap, events: Sequence[bytes], told: OptionalMetadata | None = None
+    table: TableMap, events: Sequence[bytes], declared: OptionalMetadata | None = None
 ) -> dict[Place, RowImage]:
-    decoder = RowDecoder(table, told)
+    decoder = RowDecoder(table, declared)
     found: dict[Place, RowImage] = {}
     for number, event in enumerate(events):
         for row, change in enumerate(decoder.changes(event)):
@@ -35,11 +35,11 @@ def one_by_one(
 def as_columns(
     table: TableMap,
     events: Sequence[bytes],
-    told: OptionalMetadata | None = None,
+    declared: OptionalMetadata | None = None,
     dates: Dates = Dates.TEXT,
 ) -> dict[Place, RowImage]:
     """Return the rows of the batches, with values in the form of the row-by-row decoder."""
-    batches = RowBatches(table, told, dates=dates)
+    batches = RowBatches(table, declared, dates=dates)
     found: dict[Place, RowImage] = {}
     for batch in batches.batches(events):
         for side, image in (("before", batch.before), ("after", batch.after)):
@@ -74,11 +74,11 @@ def _plain(value: object, column: ColumnFormat) -> Value:
 
 
 def assert_same(
-    table: TableMap, events: Sequence[bytes], told: OptionalMetadata | None = None
+    table: TableMap, events: Sequence[bytes], declared: OptionalMetadata | None = None
 ) -> int:
     """Check that both decoders return the same rows; return the number of images."""
-    wanted = one_by_one(table, events, told)
-    found = as_columns(table, events, told)
+    wanted = one_by_one(table, events, declared)
+    found = as_columns(table, events, declared)
     assert found.keys() == wanted.keys()
     for place, image in wanted.items():
         assert found[place].columns == image.columns

@@ -57,7 +57,7 @@ async def test_more_answers_than_statements(endpoint: Endpoint) -> None:
         for count in (1, 2):
             connection.send(b"SET @a=1;SET @b=2;SET @c=3")
             with pytest.raises(NotSupportedError, match="a statement for several"):
-                await connection.receive_told(count)
+                await connection.receive_answers(count)
     finally:
         connection.close()
 

@@ -28,7 +28,7 @@ from mtsd.apply.session.lost_changes import row_gone
 from mtsd.apply.session.session import TargetSession, next_gtid
 from mtsd.apply.statements.unprotected import statement_count
 from mtsd.apply.tables.blackholes import explain_missing_row
-from mtsd.apply.tables.generated_keys import too_old, version_told
+from mtsd.apply.tables.generated_keys import too_old, version_statement
 from mtsd.apply.tables.known_tables import KnownTables
 from mtsd.apply.tables.table_columns import explain_row_failure
 from mtsd.binlog.events.table_map import parse_table_map
@@ -183,7 +183,7 @@ class BinlogApplier(SessionApplier):
     async def _get_ready_to_create(self, format_description: bytes) -> None:
         # Inside CREATE TABLE … START TRANSACTION the server answers no queries.
         await self.describe_format(format_description)
-        if version := version_told(self._format, self._session.traits.server):
+        if version := version_statement(self._format, self._session.traits.server):
             await self._connection.run(version, 1)
         self._is_creating = True
 
@@ -256,7 +256,7 @@ class BinlogApplier(SessionApplier):
         needing = [event for event in found if found[event].needs_version]
         if not needing:
             return b""
-        before = version_told(self._format, self._session.traits.server)
+        before = version_statement(self._format, self._session.traits.server)
         if not before:
             raise self._refusal(too_old(parse_table_map(min(needing)), self._format))
         return before

@@ -12,7 +12,7 @@ from itertools import product
 
 import structlog
 
-from mtsd.apply.position.lock_holder import is_of_own_account, may_kill, sessions, told_of
+from mtsd.apply.position.lock_holder import holder_text, is_of_own_account, may_kill, sessions
 from mtsd.apply.position.lock_names import CHANNEL, LockNames
 from mtsd.apply.position.signs_of_life import Session, SignsOfLife
 from mtsd.apply.session.innodb_monitor import wait_for_ended_sessions
@@ -90,8 +90,8 @@ async def take_channel(
         holder = seen.get(coordinator)
         if life.alive or (holder is None and waiting.seconds > patience_s):
             own = is_of_own_account(seen, connection.thread_id, coordinator)
-            raise FencedOutError(locks.channel, told_of(coordinator, holder, own=own))
-        waiting.tell("the coordinator", connection.thread_id, coordinator, seen)
+            raise FencedOutError(locks.channel, holder_text(coordinator, holder, own=own))
+        waiting.report("the coordinator", connection.thread_id, coordinator, seen)
 
 
 @understood("target")
@@ -120,7 +120,7 @@ async def fence(
             if await take_lock(connection, lock, _LOOK_PERIOD_S):
                 break
             seen = await sessions(connection)
-            waiting.tell(f"worker {id_}", connection.thread_id, holder, seen)
+            waiting.report(f"worker {id_}", connection.thread_id, holder, seen)
         taken.append(lock)
     if needs_branch_sessions(connection) and await prepared_xids(connection):
         await wait_for_ended_sessions(connection)
@@ -157,7 +157,7 @@ class _Waiting:
     def seconds(self) -> float:
         return self._clock() - self._began
 
-    def tell(self, of: str, own_id: int, holder: int, seen: Mapping[int, Session]) -> None:
+    def report(self, of: str, own_id: int, holder: int, seen: Mapping[int, Session]) -> None:
         """Say what the holder of the lock of a session is doing; in the log if it is time to."""
         now = self._clock()
         if self._progress is not None:
@@ -178,7 +178,7 @@ class _Waiting:
 def _doing(own_id: int, holder: int, seen: Mapping[int, Session]) -> dict[str, object]:
     session = seen.get(holder)
     if session is None or not is_of_own_account(seen, own_id, holder):
-        return {"reason": told_of(holder, session, own=False)}
+        return {"reason": holder_text(holder, session, own=False)}
     since = {"command": session.command, "since_s": session.seconds}
     if session.sleeps:
         return {**since, "reason": "its client is silent"}

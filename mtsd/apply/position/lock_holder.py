@@ -51,7 +51,7 @@ async def may_kill(connection: Connection, holder: int) -> bool:
     return all(program == _PROGRAM for (program,) in rows)
 
 
-def told_of(holder: int, session: Session | None, *, own: bool) -> str:
+def holder_text(holder: int, session: Session | None, *, own: bool) -> str:
     """Say who holds a lock, and, unless that is `own`, that it may be a stranger.
 
     `session` is None if the user may not see it.
@@ -71,7 +71,7 @@ def told_of(holder: int, session: Session | None, *, own: bool) -> str:
 
 
 @understood("target")
-async def tell_holder(connection: Connection, lock: str) -> str:
+async def describe_holder(connection: Connection, lock: str) -> str:
     """Say who holds a lock now. Raises ServerError, ConnectionLostError."""
     ((holder,),) = await connection.query(b"SELECT IS_USED_LOCK('%b')" % lock.encode())
     if holder is None:
@@ -79,4 +79,4 @@ async def tell_holder(connection: Connection, lock: str) -> str:
     seen = await sessions(connection)
     id_ = int(str(holder))
     own = is_of_own_account(seen, connection.thread_id, id_)
-    return told_of(id_, seen.get(id_), own=own)
+    return holder_text(id_, seen.get(id_), own=own)

@@ -16,7 +16,7 @@ from typing import Final
 
 from mtsd.apply.position.position_schema import LOCK_TOKEN
 from mtsd.apply.position.table_declaration import Table, text, whole
-from mtsd.apply.session.retry import telling, write
+from mtsd.apply.session.retry import announced_wait, write
 from mtsd.apply.sql import literals
 from mtsd.model.error_numbers import NO_SUCH_TABLE
 from mtsd.model.errors import NeedsPersonError, ServerError
@@ -92,7 +92,7 @@ async def read_locks(connection: Connection, schema: str, channel: str) -> LockN
     Raises ServerError, ConnectionLostError.
     """
     try:
-        async with telling(connection, b"reading of the position tables"):
+        async with announced_wait(connection, b"reading of the position tables"):
             rows = await connection.query(TokenTable(schema).select())
     except ServerError as error:
         if error.number not in NO_SUCH_TABLE:

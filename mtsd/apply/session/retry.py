@@ -56,7 +56,7 @@ async def patiently(
     """
     attempt = 0
     with Retrying(f"connection {connection.thread_id}") as retrying:
-        async with telling(connection, statement):
+        async with announced_wait(connection, statement):
             while True:
                 try:
                     await transaction()
@@ -103,23 +103,23 @@ async def write(connection: Connection, statements: Sequence[bytes]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def telling(connection: Connection, statement: bytes) -> AsyncIterator[None]:
+async def announced_wait(connection: Connection, statement: bytes) -> AsyncIterator[None]:
     """Log repeatedly that the block is waiting for the target, unless for an obstacle's end."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     obstacles = obstacles_here()
     timers: list[asyncio.TimerHandle] = []
 
-    def tell() -> None:
+    def announce() -> None:
         if obstacles is None or not obstacles.what:
             log.warning(
                 "waiting for the target: SHOW PROCESSLIST there shows what for",
                 connection=connection.thread_id, waited_s=round(loop.time() - began),
                 statement=statement[:_SHOWN].decode("utf-8", "replace"),
             )  # fmt: skip
-        timers[:] = [loop.call_later(_NEXT_WORD_S, tell)]
+        timers[:] = [loop.call_later(_NEXT_WORD_S, announce)]
 
-    timers.append(loop.call_later(_FIRST_WORD_S, tell))
+    timers.append(loop.call_later(_FIRST_WORD_S, announce))
     try:
         yield
     finally:

@@ -151,7 +151,7 @@ async def begin_plain(
         session.connection.send(sql)
         await reached(FaultPoint.STATEMENT_SENT)
         try:
-            answers = await session.connection.receive_told(sum(part.count for part in packet))
+            answers = await session.connection.receive_answers(sum(part.count for part in packet))
         except NotSupportedError as error:
             raise NotPlainError(str(error)) from error
         at = 0

@@ -29,7 +29,7 @@ def needs_version(facts: TableFacts, table: TableMap, target: ServerVersion) -> 
     return len(facts.columns) + len(facts.key_parts) != events
 
 
-def version_told(format_description: bytes, target: ServerVersion) -> bytes:
+def version_statement(format_description: bytes, target: ServerVersion) -> bytes:
     """Return the statement that tells the source's version, for one transaction.
 
     b"" if that means nothing to the target, or the source has no such keys.

@@ -172,15 +172,15 @@ def layout_of(
                 target=there.text,
             )  # fmt: skip
         matched.append(there)
-    told = loaded_definition(
+    declared = loaded_definition(
         table.database,
         table.table,
         [
             (there.name, *_as_logged(form.type, there))
             for form, there in zip(formats, matched, strict=True)
         ],
-    ).told(table)
-    formats = column_formats(table, told)
+    ).declared(table)
+    formats = column_formats(table, declared)
     place = {there.name.lower(): index for index, there in enumerate(matched)}
     keys = tuple(
         tuple(place[name.lower()] for name in key)

@@ -56,19 +56,19 @@ class ColumnFormat:
 
 
 def column_formats(
-    table: TableMap, told: OptionalMetadata | None = None, *, for_rows: bool = True
+    table: TableMap, declared: OptionalMetadata | None = None, *, for_rows: bool = True
 ) -> tuple[ColumnFormat, ...]:
     """Return the formats of a table map's columns.
 
-    `told` stands for what the table map does not say of them itself. Raises BinlogError where the
-    table map does not agree with itself, and, unless it is not `for_rows`, NotSupportedError where
-    nobody tells how many bytes a value has.
+    `declared` stands for what the table map does not say of them itself. Raises BinlogError where
+    the table map does not agree with itself, and, unless it is not `for_rows`, NotSupportedError
+    where nobody tells how many bytes a value has.
     """
     own = parse_optional_metadata(table)
-    if told is None:
-        told = _NOTHING
+    if declared is None:
+        declared = _NOTHING
     columns = parse_columns(table)
-    names = own.names or told.names
+    names = own.names or declared.names
     if names and len(names) != len(columns):
         raise BinlogError(
             f"`{table.database}`.`{table.table}` has {len(columns)} columns in the binary log and"
@@ -79,7 +79,12 @@ def column_formats(
         name = names[index] if names else ""
         label = f"column `{name}`" if name else f"column {index + 1}"
         prefix, size = _framing(column)
-        if for_rows and table.mariadb and column.type in _OLD and told.fractions.get(index) != 0:
+        if (
+            for_rows
+            and table.mariadb
+            and column.type in _OLD
+            and declared.fractions.get(index) != 0
+        ):
             raise NotSupportedError(
                 f"{label} of `{table.database}`.`{table.table}` is a {column.type.name} in the"
                 " format of MariaDB 5.3, of which the binary log does not tell how many digits its"
@@ -95,9 +100,9 @@ def column_formats(
                 f"{label} of `{table.database}`.`{table.table}`",
                 column.metadata[0] if decimal or column.type in _FRACTIONS else 0,
                 column.metadata[1] if decimal else 0,
-                own.unsigned.get(index, told.unsigned.get(index)),
-                own.collations.get(index, told.collations.get(index)),
-                _members(column.type, index, own) or _members(column.type, index, told),
+                own.unsigned.get(index, declared.unsigned.get(index)),
+                own.collations.get(index, declared.collations.get(index)),
+                _members(column.type, index, own) or _members(column.type, index, declared),
                 name,
                 column.compressed,
             )
@@ -108,8 +113,8 @@ def column_formats(
 _NOTHING: Final = OptionalMetadata()
 
 
-def _members(kind: ColumnType, index: int, told: OptionalMetadata) -> tuple[bytes, ...]:
-    values = told.set_values if kind is _T.SET else told.enum_values
+def _members(kind: ColumnType, index: int, declared: OptionalMetadata) -> tuple[bytes, ...]:
+    values = declared.set_values if kind is _T.SET else declared.enum_values
     return values.get(index, ())
 
 

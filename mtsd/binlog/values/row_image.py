@@ -129,22 +129,22 @@ def _placed(error: BinlogError, column: ColumnFormat, at: int) -> BinlogError:
 class RowDecoder:
     """Reads the row events of one table map.
 
-    `told` is what the table map itself does not say (`mtsd.binlog.values.column_format`); `wanted`
-    are the columns whose values are, by index, None for all. Values stay bytes if they are to be
-    `raw`: one that is no value of its type does not stop the others then.
+    `declared` is what the table map itself does not say (`mtsd.binlog.values.column_format`);
+    `wanted` are the columns whose values are, by index, None for all. Values stay bytes if they are
+    to be `raw`: one that is no value of its type does not stop the others then.
     """
 
     def __init__(
         self,
         table: TableMap,
-        told: OptionalMetadata | None = None,
+        declared: OptionalMetadata | None = None,
         wanted: Collection[int] | None = None,
         *,
         raw: bool = False,
     ) -> None:
         self.table = table
         self._raw = raw
-        self.formats = column_formats(table, told)
+        self.formats = column_formats(table, declared)
         self._wanted = frozenset(range(len(self.formats)) if wanted is None else wanted)
         self._json = json_columns(self.formats)
         self._converters: dict[int, Convert] = {}

@@ -382,7 +382,7 @@ class Kind(Enum):
     SOURCE_BEHIND = refusal("source position", continuation.AHEAD)
     OTHER_SOURCE = refusal("source position", continuation.OTHER_SOURCE)
     OTHER_FAMILY = refusal("source position", continuation.OTHER_FAMILY)
-    OTHER_SOURCE_NOT_TOLD = refusal("source position", continuation.NOT_TOLD)
+    OTHER_SOURCE_NOT_KNOWN_BY_GTID = refusal("source position", continuation.NOT_KNOWN_BY_GTID)
     OTHER_SOURCE_NOT_REPAIRED = refusal("source position", continuation.NOT_REPAIRED)
     SOURCE_ON_ANOTHER_CHANNEL = refusal("target channel", ON_ANOTHER_CHANNEL)
     FILTERS_MEET = refusal("target channel", MEETING)

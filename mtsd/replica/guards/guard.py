@@ -61,7 +61,7 @@ class Guard:
             found = await insist(self._connection, self._found_on_target)
         found.require()
         self._of_target = found
-        self._tell()
+        self._log_findings()
 
     async def look_at_source(self, session: SourceSession) -> None:
         """Look at a source that was connected. Raises as `look` does."""
@@ -77,7 +77,7 @@ class Guard:
             )
         found.require()
         self._of_source = found
-        self._tell()
+        self._log_findings()
         # Only now is it known which server that is, or that it is the same one.
         self.is_due = True
 
@@ -87,7 +87,7 @@ class Guard:
             self._connection, self._version.flavour, by_binlog=self._by_binlog
         )
 
-    def _tell(self) -> None:
+    def _log_findings(self) -> None:
         """Log what is new among the warnings, and what has gone."""
         former = self.warnings
         self.warnings = tuple(map(str, (self._of_target | self._of_source).warns))

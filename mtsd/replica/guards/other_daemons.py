@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import structlog
 
 from mtsd.apply.position.fencing import release_lock, take_lock
-from mtsd.apply.position.lock_holder import sessions, told_of
+from mtsd.apply.position.lock_holder import holder_text, sessions
 from mtsd.apply.position.lock_names import CHANNEL, LockNames, read_locks
 from mtsd.apply.position.other_schemas import schemas_with_positions, sees_all_databases
 from mtsd.apply.sql import literals
@@ -102,7 +102,7 @@ async def own_place(
 
 
 async def _told(connection: Connection, holders: Sequence[int]) -> str:
-    return told_of(holders[0], (await sessions(connection)).get(holders[0]), own=False)
+    return holder_text(holders[0], (await sessions(connection)).get(holders[0]), own=False)
 
 
 async def _holders(connection: Connection, locks: Sequence[str]) -> dict[str, int | None]:

@@ -14,7 +14,7 @@ from mtsd.apply.position.position_tables import RECOVERY_ID, ChannelRow, InDoubt
 from mtsd.apply.position.prepared_table import PreparedRow
 from mtsd.apply.position.split_table import SPLIT
 from mtsd.apply.session.family import TARGETS
-from mtsd.apply.session.retry import telling, write
+from mtsd.apply.session.retry import announced_wait, write
 from mtsd.filter.rules import Rules
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.fault_points import FaultPoint, Reached
@@ -112,7 +112,7 @@ async def read_tables(connection: Connection, tables: PositionTables) -> FoundTa
 @understood("target")
 async def read_channel(connection: Connection, tables: PositionTables) -> ChannelRow | None:
     """Return the channel's row; None if the channel has never begun."""
-    async with telling(connection, _READS):
+    async with announced_wait(connection, _READS):
         rows = await connection.query(tables.select_channel())
     return tables.channel_row(rows[0]) if rows else None
 
@@ -270,7 +270,7 @@ async def adopt_source(
             recovered.mark.gtids,
             recovered.source_uuid,
             recovered.gtids,
-            tells_all=not recovered.show_themselves,
+            is_complete=not recovered.show_themselves,
             repair=recovered.repair,
         ),
         source_uuid,
@@ -312,7 +312,7 @@ def gtids_beyond(mark: LowWaterMark, rows: Iterable[WorkerRow], settled: Iterabl
 
 async def read_workers(connection: Connection, tables: PositionTables) -> list[WorkerRow]:
     """Return the rows of all workers, including row 0 of the last recovery."""
-    async with telling(connection, _READS):
+    async with announced_wait(connection, _READS):
         rows = await connection.query(tables.workers.select())
     return [tables.workers.row(row) for row in rows]
 

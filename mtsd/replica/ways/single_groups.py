@@ -180,7 +180,7 @@ class SingleGroups:
             if error.leaves_changes:
                 await self.half_applied((group,), error)
             raise
-        _tell_undone(group)
+        _log_undone(group)
 
     async def _can_be_rolled_back(self, group: Group) -> bool:
         """Return whether everything that a group changes can be rolled back on the target.
@@ -228,7 +228,7 @@ class SingleGroups:
         return packet, bundle
 
 
-def _tell_undone(group: Group) -> None:
+def _log_undone(group: Group) -> None:
     """Log it if the source may have kept what a transaction has undone here.
 
     A source logs what it has undone only if it cannot undo everything of it, such as changes of

@@ -74,9 +74,9 @@ async def apply_completion(
                 return
         except ServerError as error:
             if error.number in doubtful.says_done:
-                _tell_gone(record)
+                _log_gone(record)
             raise explained(error, xid) from error
-        _tell_gone(record)
+        _log_gone(record)
 
     await doubtful.carry_out(act, lambda: applier.branches.settle_completed(row, group.number, xid))
 
@@ -216,7 +216,7 @@ def _has_changed_nothing(record: PreparedRow | None) -> bool:
     return record is not None and not record.changes
 
 
-def _tell_gone(record: PreparedRow | None) -> None:
+def _log_gone(record: PreparedRow | None) -> None:
     if record is not None and not record.skipped:
         log.info("an XA transaction without changes is no longer prepared", xid=str(record.xid))
 

@@ -181,7 +181,7 @@ class Worker:
         """
         self._flight.applied(row)
         if skipped is not None:
-            self._tell_skipped(group, skipped)
+            self._log_skipped(group, skipped)
         self._count((group,))
         self._coordinator.add_committed(group)
 
@@ -424,7 +424,7 @@ class Worker:
         await record_skipped(self.applier, unit, row)
         self._flight.applied(row)
         for each in unit:
-            self._tell_skipped(each, error)
+            self._log_skipped(each, error)
         self._committed(unit)
 
     async def _look_for_gtids(self, group: Group, *, behind: bool) -> None:
@@ -457,7 +457,7 @@ class Worker:
         await coordinator.turn(self.index, group.number)
         return coordinator.scheduler.gaq.number >= group.number - 1
 
-    def _tell_skipped(self, group: Group, error: ServerError) -> None:
+    def _log_skipped(self, group: Group, error: ServerError) -> None:
         log.warning(
             "group skipped by skip_errors", worker=self.index + 1, group=group.number,
             position=str(group.end), gtid=str(group.gtid or ""), error=str(error),

@@ -7,7 +7,7 @@ from mtsd.apply.appliers.binlog_applier import BinlogApplier
 from mtsd.apply.appliers.sql_applier import ROW_MODE, SqlApplier
 from mtsd.apply.branches.branch_sessions import BranchSessions
 from mtsd.apply.position.fencing import take_lock
-from mtsd.apply.position.lock_holder import tell_holder
+from mtsd.apply.position.lock_holder import describe_holder
 from mtsd.apply.position.lock_names import CHANNEL, LockNames
 from mtsd.apply.position.position_tables import PositionTables
 from mtsd.apply.rows.convergent_sql import ChangeMode
@@ -71,7 +71,7 @@ async def open_worker(
         if not await take_lock(session.connection, lock, _PATIENCE_S):
             raise NeedsPersonError(
                 f"worker {worker_id} cannot begin, as a session that mtsd did not open is in its"
-                f" place: {await tell_holder(session.connection, lock)}"
+                f" place: {await describe_holder(session.connection, lock)}"
             )
     except BaseException:
         session.connection.close()

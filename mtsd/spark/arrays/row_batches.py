@@ -77,7 +77,7 @@ class UnsupportedEventError(NotSupportedError):
 
 
 class RowBatches:
-    """Reads the row events of one table map; `told` and `wanted` are as for `RowDecoder`.
+    """Reads the row events of one table map; `declared` and `wanted` are as for `RowDecoder`.
 
     `of_updates`: whether the columns before, and those after an update are wanted.
     """
@@ -85,13 +85,13 @@ class RowBatches:
     def __init__(
         self,
         table: TableMap,
-        told: OptionalMetadata | None = None,
+        declared: OptionalMetadata | None = None,
         wanted: Collection[int] | None = None,
         dates: Dates = Dates.STRICT,
         of_updates: tuple[bool, bool] = (True, True),
     ) -> None:
         self._of_updates = of_updates
-        self._rows = RowDecoder(table, told, wanted)
+        self._rows = RowDecoder(table, declared, wanted)
         self.formats = self._rows.formats
         self.wanted = frozenset(range(len(self.formats)) if wanted is None else wanted)
         self._dates = dates

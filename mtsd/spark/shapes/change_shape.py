@@ -20,6 +20,7 @@ from mtsd.spark.options.option_filters import FULL_NAME
 from mtsd.spark.options.options import SKIP, Options
 from mtsd.spark.options.row_filters import RowFilters
 from mtsd.spark.shapes.completed_groups import CompletedGroups
+from mtsd.spark.shapes.declared_tables import DeclaredTables
 from mtsd.spark.shapes.garbage import collect_seldom
 from mtsd.spark.shapes.marks import DDL, TRUNCATE, Wants, mark_rows, marks
 from mtsd.spark.shapes.pending_rows import PendingRows, TableRows
@@ -33,7 +34,6 @@ from mtsd.spark.shapes.row_columns import (
     operation,
 )
 from mtsd.spark.shapes.shape import FixedColumns, ShapeRequest
-from mtsd.spark.shapes.told_tables import ToldTables
 from mtsd.spark.shapes.unseen_changes import UnseenChanges
 
 _COLUMNS: Final = FixedColumns({
@@ -69,7 +69,7 @@ class ChangeShape:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the changes of a range."""
         collect_seldom()
-        told = ToldTables(request.options.ddl)
+        declared = DeclaredTables(request.options.ddl)
         filters = request.filters
         # Without a document to build, no value needs to be decoded.
         wanted: Sequence[int] | None = (
@@ -84,7 +84,7 @@ class ChangeShape:
                 and filters.keeps(FULL_NAME, f"{database}.{name}")
             ):
                 return None
-            definition = told.of(table)
+            definition = declared.of(table)
             own = wanted
             if own is None and table.mariadb:
                 formats = column_formats(table, definition)

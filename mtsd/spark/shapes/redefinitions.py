@@ -23,14 +23,15 @@ from mtsd.spark.logs.whole_read import WholeRead
 class Redefinitions:
     """Finds them in what is read of one range, for one table.
 
-    `told` is the definition that was told, `whole` what the range is a part of; None if unknown.
+    `declared` is the definition that was told, `whole` what the range is a part of; None if
+    unknown.
     """
 
     def __init__(
-        self, table: tuple[str, str], told: TableDefinition | None, whole: WholeRead | None
+        self, table: tuple[str, str], declared: TableDefinition | None, whole: WholeRead | None
     ) -> None:
         self._table = table
-        self._told = told
+        self._declared = declared
         self._whole = whole
         self._has_rows = False
         self._has_unnamed = False
@@ -54,7 +55,7 @@ class Redefinitions:
                 created = new_table(step.query, *self._table)
                 if (
                     created is not None
-                    and self._is_as_told(created)
+                    and self._is_as_declared(created)
                     and self._has_no_rows_before(Position(file, part.begin))
                 ):
                     self._found = None
@@ -96,12 +97,12 @@ class Redefinitions:
             may_be_undone=is_drop and not self._has_rows,
         )
 
-    def _is_as_told(self, created: TableDefinition) -> bool:
-        told = self._told
+    def _is_as_declared(self, created: TableDefinition) -> bool:
+        declared = self._declared
         return (
-            told is not None
-            and len(created.columns) == len(told.columns)
-            and all(map(_is_the_same, created.columns, told.columns))
+            declared is not None
+            and len(created.columns) == len(declared.columns)
+            and all(map(_is_the_same, created.columns, declared.columns))
         )
 
 
@@ -117,10 +118,10 @@ class _Found:
     may_be_undone: bool
 
 
-def _is_the_same(created: ColumnDefinition, told: ColumnDefinition) -> bool:
+def _is_the_same(created: ColumnDefinition, declared: ColumnDefinition) -> bool:
     # What is not told about text is taken from each row's own table map.
-    return (created.name.lower(), created.type) == (told.name.lower(), told.type) and (
-        told.character_set in {"", created.character_set}
+    return (created.name.lower(), created.type) == (declared.name.lower(), declared.type) and (
+        declared.character_set in {"", created.character_set}
     )
 
 

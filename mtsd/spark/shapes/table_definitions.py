@@ -14,11 +14,11 @@ from mtsd.model.position import Position
 from mtsd.model.step import Statement
 from mtsd.spark.arrays.row_batches import RowBatches
 from mtsd.spark.options.options import UNION, OptionError, Options
+from mtsd.spark.shapes.declared_tables import DeclaredTables
 from mtsd.spark.shapes.evolution import may_become, renamed, shown_type
 from mtsd.spark.shapes.last_definition import definition_before, definition_in
 from mtsd.spark.shapes.redefinitions import Redefinitions, redefines
 from mtsd.spark.shapes.shape import ShapeRequest
-from mtsd.spark.shapes.told_tables import ToldTables
 
 _IN_PARTS: Final = (
     "; leave the column out by option 'columns', read with option evolve=union, or read what is"
@@ -54,15 +54,15 @@ class TableDefinitions:
     def __init__(self, request: ShapeRequest) -> None:
         self._request = request
         self._table = wanted_table(request.options)
-        self._told = ToldTables(request.options.ddl, self._table[0], request.options.loaded)
+        self._declared = DeclaredTables(request.options.ddl, self._table[0], request.options.loaded)
         self._names = [name for name in request.schema.names if name not in META]
         self._place: Position | None = None
         """Where the group begins that is being read."""
         self._last_ddl = ""
         self._unites = request.options.evolve == UNION
-        told = self._told.definition(*self._table)
+        declared = self._declared.definition(*self._table)
         self._redefinitions = (
-            Redefinitions(self._table, told, request.whole) if self._names else None
+            Redefinitions(self._table, declared, request.whole) if self._names else None
         )
 
     def learn(self, part: GroupPart, file: str) -> None:
@@ -109,8 +109,8 @@ class TableDefinitions:
             self._redefinitions.look_at(table)
         if (table.database, table.table) != self._table:
             return None
-        told = self._told.of(table) or self._by_place(table)
-        formats = column_formats(table, told)
+        declared = self._declared.of(table) or self._by_place(table)
+        formats = column_formats(table, declared)
         twice = named_like_ours(formats, self._request.schema.names)
         if twice:
             raise self._misfit(twice)
@@ -129,7 +129,7 @@ class TableDefinitions:
         filters = self._request.filters
         decoder = RowBatches(
             table,
-            told,
+            declared,
             tuple(places.values()),
             self._request.options.dates,
             (filters.keeps("op", PREIMAGE), filters.keeps("op", POSTIMAGE)),

@@ -28,6 +28,7 @@ from mtsd.spark.logs.table_maps import OpenRange, table_maps
 from mtsd.spark.logs.whole_read import parts_within, stretch_of
 from mtsd.spark.options.options import SKIP, UNION, OptionError, Options
 from mtsd.spark.shapes.completed_groups import CompletedGroups
+from mtsd.spark.shapes.declared_tables import DeclaredTables
 from mtsd.spark.shapes.defined_formats import defined_formats
 from mtsd.spark.shapes.evolution import shown_type, united
 from mtsd.spark.shapes.garbage import collect_seldom
@@ -44,7 +45,6 @@ from mtsd.spark.shapes.table_definitions import (
     places_of,
     wanted_table,
 )
-from mtsd.spark.shapes.told_tables import ToldTables
 from mtsd.spark.shapes.unseen_changes import UnseenChanges
 
 _SEARCHED: Final = 512 << 20
@@ -65,16 +65,16 @@ class TableShape:
         OptionError if there are none, NotSupportedError if the columns are not named.
         """
         database, name = wanted_table(options)
-        told = ToldTables(options.ddl, database, options.loaded)
+        declared = DeclaredTables(options.ddl, database, options.loaded)
         definitions = [
             tuple(
                 column
-                for column in column_formats(table, told.of(table))
+                for column in column_formats(table, declared.of(table))
                 if not is_hidden(table, column)
             )
             for table in _described(options, files, open_range)
         ]
-        defined = told.definition(database, name)
+        defined = declared.definition(database, name)
         if defined is not None and (options.loaded is not None or not definitions):
             definitions.append(defined_formats(defined))
         if not definitions:

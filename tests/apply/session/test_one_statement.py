@@ -84,7 +84,7 @@ async def alone(connection: Connection, text: bytes) -> int:
 async def in_a_packet(connection: Connection, text: bytes, behind: bytes) -> int:
     connection.send(b"SET @a=1;%b;%b" % (text, behind))
     try:
-        answers = await connection.receive_told(3)
+        answers = await connection.receive_answers(3)
     except ServerError as error:
         return error.number
     assert len(answers) == 3

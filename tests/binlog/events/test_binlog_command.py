@@ -110,9 +110,9 @@ def test_damage_is_told_with_its_place(
     damaged.write_bytes(content)
     for option in ("--events", "--json"):
         assert mtsd_binlog(option, damaged) == 3
-        told = capsys.readouterr().err
-        assert told.startswith("mtsd: error: checksum mismatch")
-        assert "binlog.000007:" in told
+        declared = capsys.readouterr().err
+        assert declared.startswith("mtsd: error: checksum mismatch")
+        assert "binlog.000007:" in declared
 
 
 def test_a_file_cut_off_and_one_that_is_none(

@@ -32,7 +32,7 @@ from mtsd.model.xa_xid import XaXid
 from tests.binlog.binlog_command import mtsd_binlog
 from tests.binlog.building import query
 from tests.binlog.mariadb_recording import MariadbRecording, recorded_mariadb
-from tests.binlog.range_cases import events, parts, told
+from tests.binlog.range_cases import declared, events, parts
 from tests.binlog.transactions import placed
 from tests.servers.mariadb import provide_mariadb
 from tests.servers.mysqld import Server
@@ -135,11 +135,11 @@ def test_the_next_file_says_what_was_executed_before_it(mariadb: MariadbRecordin
 @pytest.mark.servers
 def test_ranges_of_any_size_have_the_groups_of_the_file(mariadb: MariadbRecording) -> None:
     data = mariadb.data
-    whole = told(parts(data))
+    whole = declared(parts(data))
     assert len(whole) > len(mariadb.expected)
     for size in (97, 500, 1777):
         cuts = range(FIRST_EVENT + size, len(data), size)
-        assert told(parts(data, cuts)) == whole
+        assert declared(parts(data, cuts)) == whole
         assert events(data, cuts) == events(data)
 
 

@@ -15,11 +15,11 @@ from tests.binlog.range_cases import (
     Contents,
     LargeContents,
     Small,
+    declared,
     events,
     moved,
     parts,
     raw_events,
-    told,
     without_gtids,
 )
 
@@ -30,7 +30,7 @@ def read_between(data: bytes, first: int, end: int, cut: int | None = None) -> l
     found: list[object] = []
     for begin, stop in pairwise(places):
         bounds = ByteRange(NAME, begin, stop, end, first, Tail.WHOLE)
-        found += told(list(RangeReader(Contents(data[:end]), bounds, NAME).parts()))
+        found += declared(list(RangeReader(Contents(data[:end]), bounds, NAME).parts()))
     return found
 
 
@@ -83,7 +83,7 @@ def test_a_limited_amount_is_whole_groups(data: bytes) -> None:
 
 
 def test_ends_lead_from_one_to_the_next(data: bytes) -> None:
-    wanted = told(parts(data))
+    wanted = declared(parts(data))
     for most in (1, 300, 1000, 5000):
         contents = Contents(data)
         place = FIRST_EVENT

@@ -21,11 +21,11 @@ from tests.binlog.range_cases import (
     LargeContents,
     Small,
     chosen,
+    declared,
     events,
     moved,
     parts,
     raw_events,
-    told,
     without_gtids,
 )
 
@@ -36,10 +36,10 @@ def many(data: bytes, count: int) -> list[int]:
 
 
 def test_every_cut_gives_the_same_groups_once(small: Small) -> None:
-    wanted = told(small.wanted)
+    wanted = declared(small.wanted)
     assert len(wanted) == 9
     for cut in range(FIRST_EVENT + 1, len(small.data)):
-        assert told(parts(small.data, [cut])) == wanted, cut
+        assert declared(parts(small.data, [cut])) == wanted, cut
 
 
 def test_every_cut_gives_the_same_events_once(small: Small) -> None:
@@ -52,7 +52,7 @@ def test_a_group_belongs_to_the_range_that_it_begins_in(small: Small) -> None:
     for cut in range(FIRST_EVENT + 1, len(small.data), 7):
         bounds = ByteRange(NAME, cut, len(small.data), len(small.data))
         found = list(RangeReader(Contents(small.data), bounds, NAME).parts())
-        assert told(found) == told([part for part in small.wanted if part.begin >= cut])
+        assert declared(found) == declared([part for part in small.wanted if part.begin >= cut])
 
 
 @pytest.mark.parametrize("checksum", [True, False])
@@ -65,12 +65,12 @@ def test_servers_that_know_no_gtid_events(
             binlog.data for binlog in binlogs if binlog.sequence is None and not binlog.checksums
         )
     data = without_gtids(data, checksum=checksum)
-    wanted = told(parts(data))
+    wanted = declared(parts(data))
     assert len(wanted) == 8 if checksum else len(wanted) > 30
     rng = random.Random(1)
     cuts = range(FIRST_EVENT + 1, len(data))
     for cut in cuts if checksum else rng.sample(cuts, 300):
-        assert told(parts(data, [cut])) == wanted, cut
+        assert declared(parts(data, [cut])) == wanted, cut
 
 
 @pytest.mark.parametrize("count", [1, 6, 48])
@@ -78,12 +78,14 @@ def test_every_file_in_many_ranges(binlogs: list[Binlog], count: int) -> None:
     for binlog in binlogs:
         if binlog.sequence is None:
             cuts = many(binlog.data, count)
-            assert told(parts(binlog.data, cuts)) == told(parts(binlog.data))
+            assert declared(parts(binlog.data, cuts)) == declared(parts(binlog.data))
             assert events(binlog.data, cuts) == events(binlog.data)
 
 
 def test_a_range_for_every_byte(small: Small) -> None:
-    assert told(parts(small.data, range(FIRST_EVENT, len(small.data)))) == told(small.wanted)
+    assert declared(parts(small.data, range(FIRST_EVENT, len(small.data)))) == declared(
+        small.wanted
+    )
 
 
 @pytest.mark.long
@@ -91,9 +93,9 @@ def test_a_range_for_every_byte(small: Small) -> None:
 def test_many_cuts_of_every_file(binlogs: list[Binlog]) -> None:
     for binlog in binlogs:
         if binlog.sequence is None:
-            wanted = told(parts(binlog.data))
+            wanted = declared(parts(binlog.data))
             for cut in range(FIRST_EVENT + 1, len(binlog.data), 11):
-                assert told(parts(binlog.data, [cut])) == wanted, cut
+                assert declared(parts(binlog.data, [cut])) == wanted, cut
 
 
 def test_large_groups_come_in_parts(small: Small) -> None:
@@ -137,7 +139,7 @@ def test_positions_past_4_gib(small: Small) -> None:
     assert whole[0].begin == base
     assert whole[-1].end == size > 1 << 32
     for cut in range(base - 1, size, 3):
-        assert told(read(base - 3000, cut) + read(cut, size)) == told(whole), cut
+        assert declared(read(base - 3000, cut) + read(cut, size)) == declared(whole), cut
 
 
 def in_use(data: bytes) -> bytes:
@@ -148,9 +150,9 @@ def test_a_file_in_use_may_be_cut_off_anywhere(small: Small) -> None:
     rng = random.Random(2)
     first = len(MAGIC + raw_events(small.data)[0])
     for size in range(first, len(small.data), 3):
-        wanted = told([part for part in small.wanted if part.end <= size])
+        wanted = declared([part for part in small.wanted if part.end <= size])
         cuts = [size // 2, rng.randrange(FIRST_EVENT, size)]
-        assert told(parts(in_use(small.data)[:size], cuts)) == wanted, size
+        assert declared(parts(in_use(small.data)[:size], cuts)) == wanted, size
 
 
 def test_a_file_without_checksums_may_be_cut_off_too(binlogs: list[Binlog]) -> None:
@@ -161,15 +163,15 @@ def test_a_file_without_checksums_may_be_cut_off_too(binlogs: list[Binlog]) -> N
     wanted = parts(data)
     for size in rng.sample(range(200, len(data)), 150):
         cuts = rng.sample(range(FIRST_EVENT, size), 3)
-        assert told(parts(in_use(data)[:size], cuts)) == told(
+        assert declared(parts(in_use(data)[:size], cuts)) == declared(
             [part for part in wanted if part.end <= size]
         ), (size, cuts)
 
 
 def test_a_file_that_has_grown_since_it_was_planned(small: Small) -> None:
     for size in range(200, len(small.data), 13):
-        wanted = told([part for part in small.wanted if part.end <= size])
-        assert told(parts(small.data[:size], [size // 3], has_more=True)) == wanted, size
+        wanted = declared([part for part in small.wanted if part.end <= size])
+        assert declared(parts(small.data[:size], [size // 3], has_more=True)) == wanted, size
 
 
 def test_a_file_that_is_not_in_use_may_not(small: Small) -> None:
@@ -196,14 +198,14 @@ def test_a_large_half_group_in_a_file_in_use_gives_nothing(small: Small) -> None
 
 def test_damage_is_an_error_or_the_same_groups(small: Small) -> None:
     rng = random.Random(3)
-    wanted = told(small.wanted)
+    wanted = declared(small.wanted)
     messages = []
     for at in range(len(small.data)):
         damaged = bytearray(small.data)
         damaged[at] ^= rng.randrange(1, 256)
         cuts = rng.sample(range(FIRST_EVENT, len(damaged)), 2)
         try:
-            found = told(parts(bytes(damaged), cuts))
+            found = declared(parts(bytes(damaged), cuts))
         except (BinlogError, NotSupportedError) as error:
             messages.append(str(error))
         else:

@@ -44,7 +44,7 @@ class Recorded:
 
     files: dict[str, list[bytes]] = field(default_factory=dict)
     shown: dict[str, list[tuple[str, int, str, int, int, str]]] = field(default_factory=dict)
-    told: dict[str, list[tuple[int, ...]]] = field(default_factory=dict)
+    declared: dict[str, list[tuple[int, ...]]] = field(default_factory=dict)
     """Of each group: end of its GTID event, last_committed, sequence_number, time, length."""
     ranges: dict[str, tuple[Position, Position]] = field(default_factory=dict)
 
@@ -121,7 +121,7 @@ def recorded() -> Recorded:
             recorded.files[name] = list(framer.feed(data))
             framer.finish()
             text = server.tool("mysqlbinlog", "--base64-output=DECODE-ROWS", name).decode()
-            recorded.told[name] = [tuple(map(int, found)) for found in _TOLD.findall(text)]
+            recorded.declared[name] = [tuple(map(int, found)) for found in _TOLD.findall(text)]
     return recorded
 
 
@@ -170,10 +170,11 @@ def test_heads(recorded: Recorded) -> None:
     wanted = []
     for file, shown in recorded.shown.items():
         heads = [info for _, _, kind, _, _, info in shown if "gtid" in kind.lower() and "'" in info]
-        told = recorded.told[file]
-        assert len(heads) == len(told)
+        declared = recorded.declared[file]
+        assert len(heads) == len(declared)
         wanted += [
-            (head.split("'")[1], *numbers[1:4]) for head, numbers in zip(heads, told, strict=True)
+            (head.split("'")[1], *numbers[1:4])
+            for head, numbers in zip(heads, declared, strict=True)
         ]
     assert [
         (
@@ -213,14 +214,14 @@ def test_between_the_groups(recorded: Recorded) -> None:
 
 def test_previous_gtids_are_what_came_before(recorded: Recorded) -> None:
     seen = GtidSet()
-    told = 0
+    declared = 0
     for item in recorded.items():
         if isinstance(item, PositionReached) and item.gtids is not None:
             assert item.gtids == seen
-            told += 1
+            declared += 1
         elif isinstance(item, Group) and item.gtid is not None:
             seen.add(item.gtid)
-    assert told == len(recorded.files) > 2
+    assert declared == len(recorded.files) > 2
 
 
 def apart(steps: Sequence[Step]) -> Iterator[Step | bytes]:

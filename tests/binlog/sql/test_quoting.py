@@ -21,7 +21,7 @@ CHARACTERS = tuple(map(chr, (*range(1, 0x180), *range(0x3040, 0x30C0), *range(0x
 """In UTF-8 their last bytes are all of 0x80 to 0xBF, the first bytes of wide characters."""
 
 
-def told(name: str, collation: int) -> bytes | None:
+def declared(name: str, collation: int) -> bytes | None:
     try:
         return quoted(name, collation)
     except NotSupportedError:
@@ -35,7 +35,7 @@ def test_a_name_is_one_token_that_means_it(name: str) -> None:
     written = 0
     for character in CHARACTERS:
         for intended in (f"x{character}", f"{character}`", f"`{character}`;x"):
-            text = told(intended, collation)
+            text = declared(intended, collation)
             if text is None:
                 continue
             written += 1

@@ -23,7 +23,9 @@ THREAD = (1, 7)
 OPEN = NONE_OPEN.opened(THREAD, ("d", "a")).opened(THREAD, ("e", "a")).opened(THREAD, ("d", "B"))
 
 
-def told(temporary: TemporaryTables, statement: str, *, fold_case: bool = False) -> TemporaryTables:
+def declared(
+    temporary: TemporaryTables, statement: str, *, fold_case: bool = False
+) -> TemporaryTables:
     read = parse_query(query(statement.encode(), database=b"d"))
     kind = classify(read.text)
     return after(temporary, THREAD, read, kind, fold_case=fold_case)
@@ -63,24 +65,24 @@ def tables(*names: str) -> frozenset[TableName]:
     ],
 )
 def test_what_is_left_open(statement: str, left: str) -> None:
-    temporary = told(OPEN, statement)
+    temporary = declared(OPEN, statement)
     assert temporary == TemporaryTables(True, {THREAD: tables(*left.split())})
     assert (temporary is OPEN) == (temporary == OPEN)
 
 
 def test_a_thread_that_has_dropped_all_has_none() -> None:
-    temporary = told(OPEN, "DROP TEMPORARY TABLE a, e.a, B")
+    temporary = declared(OPEN, "DROP TEMPORARY TABLE a, e.a, B")
     assert temporary == NONE_OPEN
     assert not temporary.may_have(THREAD)
-    assert told(NOT_KNOWN, "DROP TEMPORARY TABLE a").may_have(THREAD)
+    assert declared(NOT_KNOWN, "DROP TEMPORARY TABLE a").may_have(THREAD)
 
 
 def test_where_names_do_not_tell_upper_from_lower_case() -> None:
-    temporary = told(NONE_OPEN, "CREATE TEMPORARY TABLE Mixed (a INT)", fold_case=True)
-    temporary = told(temporary, "ALTER TABLE MIXED RENAME D.Other", fold_case=True)
+    temporary = declared(NONE_OPEN, "CREATE TEMPORARY TABLE Mixed (a INT)", fold_case=True)
+    temporary = declared(temporary, "ALTER TABLE MIXED RENAME D.Other", fold_case=True)
     assert temporary.by_thread == {THREAD: tables("d.other")}
     dropped = "DROP /*!40005 TEMPORARY */ TABLE IF EXISTS `other`"
-    assert told(temporary, dropped, fold_case=True) == NONE_OPEN
+    assert declared(temporary, dropped, fold_case=True) == NONE_OPEN
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
@@ -91,7 +93,7 @@ def test_where_names_do_not_tell_upper_from_lower_case() -> None:
     ),
 )
 def test_any_text_is_read_to_its_end(text: str, begins: str) -> None:
-    temporary = told(OPEN, begins + text)
+    temporary = declared(OPEN, begins + text)
     assert TemporaryTables.parse(temporary.text()) == temporary
 
 

@@ -29,9 +29,9 @@ def table_map(types: tuple[int, ...], *, mariadb: bool = True) -> TableMap:
 def test_rows_are_not_guessed(kind: int, name: str) -> None:
     with pytest.raises(NotSupportedError, match=f"column 2 of `d`.`t` is a {name} in the format"):
         RowDecoder(table_map((INT, kind)))
-    told = loaded_definition("d", "t", [("id", "int", None), ("b", f"{name}(1)", None)])
+    declared = loaded_definition("d", "t", [("id", "int", None), ("b", f"{name}(1)", None)])
     with pytest.raises(NotSupportedError, match=f"column `b` of `d`.`t` is a {name} in the format"):
-        RowDecoder(table_map((INT, kind)), told.told(table_map((INT, kind))))
+        RowDecoder(table_map((INT, kind)), declared.declared(table_map((INT, kind))))
     assert len(column_formats(table_map((INT, kind)), for_rows=False)) == 2
 
 
@@ -41,7 +41,7 @@ def test_without_a_fraction(mariadb: bool) -> None:
     table = table_map((INT, TIME, DATETIME, TIMESTAMP, INT), mariadb=mariadb)
     definition = loaded_definition("d", "t", [(*column, None) for column in COLUMNS])
     head = bytes.fromhex("120000000000010005ff")
-    (change,) = RowDecoder(table, definition.told(table)).changes(
+    (change,) = RowDecoder(table, definition.declared(table)).changes(
         event(EventType.WRITE_ROWS_EVENT_V1, head + ROW)
     )
     assert change.after is not None

@@ -36,13 +36,13 @@ def test_metadata_of_every_column(recording: Recording) -> None:
     found = parse_optional_metadata(table)
     columns = parse_columns(table)
     place = {name: index for index, name in enumerate(found.names)}
-    told = server.sql(
+    declared = server.sql(
         "SELECT COLUMN_NAME, COLUMN_TYPE, COLLATION_NAME, EXTRA"
         " FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'd1' AND TABLE_NAME = 'types'"
     )
     ids = dict(server.sql("SELECT COLLATION_NAME, ID FROM information_schema.COLLATIONS"))
-    assert {name for name, *_ in told} == set(found.names)
-    for name, kind, collation, extra in told:
+    assert {name for name, *_ in declared} == set(found.names)
+    for name, kind, collation, extra in declared:
         index = place[name]
         if index in found.unsigned:
             assert found.unsigned[index] is ("unsigned" in kind or kind == "year"), name

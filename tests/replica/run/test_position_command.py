@@ -61,10 +61,10 @@ def test_set(pair: Pair, daemon: DaemonProcess, by: str) -> None:
     assert f"goes forward by {inserted}, never to be applied. If that is meant," in said
     assert "say so with --forward" in said
     assert command(daemon, "position", "show").startswith(f"executed  {was}")
-    told_of, now, *by_how_much = command(
+    holder_text, now, *by_how_much = command(
         daemon, "position", "set", wanted, "--forward"
     ).splitlines()
-    assert told_of.startswith(f"was  {was}")
+    assert holder_text.startswith(f"was  {was}")
     assert by_how_much == [f"forward by {inserted}, which are never applied"]
     # Another source could take over at once.
     assert pair.target.sql("SELECT Executed_gtid_set FROM mtsd.slave_relay_log_info") == [(gtids,)]

@@ -240,7 +240,7 @@ def test_documents_of_one_shape(server: Server, monkeypatch: pytest.MonkeyPatch)
 
 def test_many_rows_in_few_events() -> None:
     table = plain_table(bytes((ColumnType.TINY, ColumnType.VARCHAR)), b"\x0a\0")
-    told = OptionalMetadata({0: False}, {1: 255})
+    declared = OptionalMetadata({0: False}, {1: 255})
     rng = random.Random(13)
 
     def image() -> bytes:
@@ -261,16 +261,16 @@ def test_many_rows_in_few_events() -> None:
         rows_event(EventType.UPDATE_ROWS_EVENT, 2, 3, b"".join(image() for _ in range(2 * n)), 3)
         for n in counts
     ]
-    assert assert_same(table, [*inserts, *updates], told) == 3 * sum(counts)
+    assert assert_same(table, [*inserts, *updates], declared) == 3 * sum(counts)
     cut = updates[1][:-1]
     with pytest.raises(BinlogError):
-        as_columns(table, [cut], told)
+        as_columns(table, [cut], declared)
 
 
 def test_every_bitmap_and_null_of_ten_columns() -> None:
     kinds = bytes([ColumnType.TINY, ColumnType.VARCHAR] * 5)
     table = plain_table(kinds, b"\x0a\0" * 5)
-    told = OptionalMetadata(dict.fromkeys(range(10), False), dict.fromkeys(range(10), 255))
+    declared = OptionalMetadata(dict.fromkeys(range(10), False), dict.fromkeys(range(10), 255))
     rng = random.Random(14)
     events = []
     for present in range(1, 1 << 10, 3):
@@ -283,7 +283,7 @@ def test_every_bitmap_and_null_of_ten_columns() -> None:
                 if not nulls >> place & 1:
                     raw += b"\x02ab" if index & 1 else rng.randbytes(1)
         events.append(rows_event(EventType.WRITE_ROWS_EVENT, 10, present, raw))
-    assert assert_same(table, events, told) > 300
+    assert assert_same(table, events, declared) > 300
 
 
 def test_more_than_64_columns() -> None:
@@ -334,9 +334,9 @@ def test_text_in_character_sets(collation: int) -> None:
     assert table
     made = b"".join(b"\0" + bytes((len(raw),)) + raw for raw in raws)
     definition = plain_table(bytes((ColumnType.VARCHAR,)), b"\xff\0")
-    told = OptionalMetadata(collations={0: collation})
+    declared = OptionalMetadata(collations={0: collation})
     event = rows_event(EventType.WRITE_ROWS_EVENT, 1, 1, made)
-    found = as_columns(definition, [event], told)
+    found = as_columns(definition, [event], declared)
     assert [image.values[0] for image in found.values()] == [decode(raw) for raw in raws]
 
 
@@ -456,7 +456,7 @@ def test_cut_off_at_every_byte() -> None:
 
 def test_an_error_names_the_event() -> None:
     table = plain_table(bytes((ColumnType.VARCHAR,)), b"\x0a\0")
-    told = OptionalMetadata(collations={0: 255})
+    declared = OptionalMetadata(collations={0: 255})
     sound = rows_event(EventType.WRITE_ROWS_EVENT, 1, 1, b"\0\1a")
     other = rows_event(EventType.DELETE_ROWS_EVENT, 1, 1, b"\0\1a")
     for place in range(9):
@@ -464,11 +464,11 @@ def test_an_error_names_the_event() -> None:
             events = [sound, other] * 6
             events[place] = rows_event(EventType(events[place][4]), 1, 1, wrong)
             with pytest.raises(DamagedEventError, match="column 1 of `d`") as failed:
-                list(RowBatches(table, told).batches(events))
+                list(RowBatches(table, declared).batches(events))
             assert failed.value.event == place
     events = [sound] * 5 + [rows_event(EventType.WRITE_ROWS_EVENT, 2, 1, b"\0\1a")]
     with pytest.raises(DamagedEventError, match="2 columns, and 1 in the table map") as failed:
-        list(RowBatches(table, told).batches(events))
+        list(RowBatches(table, declared).batches(events))
     assert failed.value.event == 5
     dates = plain_table(bytes((ColumnType.DATE,)))
     days = [

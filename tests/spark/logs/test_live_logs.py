@@ -28,7 +28,7 @@ from mtsd.spark.shapes.table_shape import TableShape
 from mtsd.spark.source.stream_plan import next_end, parts_between
 from mtsd.wire.connection import Connection
 from mtsd.wire.dump_packets import COM_REGISTER_SLAVE, register
-from tests.binlog.range_cases import told
+from tests.binlog.range_cases import declared
 from tests.binlog.recording import OPTIONS, play
 from tests.binlog.row_values import KINDS, LENIENT, create, names, row
 from tests.servers.certificates import Authority
@@ -65,7 +65,7 @@ def groups(logs: Logs, parts: list[ByteRange], hold_bytes: int = 8 << 20) -> lis
         name = Path(bounds.file).name
         with logs.opened(bounds) as contents:
             reader = RangeReader(contents, bounds, name, hold_bytes=hold_bytes)
-            found += [(name, one) for one in told(list(reader.parts()))]
+            found += [(name, one) for one in declared(list(reader.parts()))]
     return found
 
 
@@ -143,7 +143,7 @@ def test_the_dump_is_killed_in_the_middle(source: Server, large: str) -> None:
                 if command == "Binlog Dump":
                     source.sql(f"KILL {number}")
             reader = RangeReader(contents, bounds, large)
-            assert [(large, one) for one in told(list(reader.parts()))] == wanted
+            assert [(large, one) for one in declared(list(reader.parts()))] == wanted
 
 
 @pytest.mark.parametrize("killed", [False, True])
@@ -163,7 +163,7 @@ def test_the_source_restarts_in_the_middle(source: Server, *, killed: bool) -> N
             else:
                 source.restart()
             reader = RangeReader(contents, bounds, written)
-            assert [(written, one) for one in told(list(reader.parts()))] == wanted
+            assert [(written, one) for one in declared(list(reader.parts()))] == wanted
 
 
 async def test_two_readers_never_share_an_id(

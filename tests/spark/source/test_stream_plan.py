@@ -23,7 +23,7 @@ from mtsd.spark.shapes.shape import ShapeRequest
 from mtsd.spark.source.data_source import BinlogDataSource
 from mtsd.spark.source.stream_plan import first_offset, next_end, parts_between
 from mtsd.spark.source.stream_reader import BinlogStreamReader
-from tests.binlog.range_cases import Contents, events, told
+from tests.binlog.range_cases import Contents, declared, events
 from tests.binlog.recording import OPTIONS, play
 from tests.servers.mysqld import Server
 from tests.spark.streams import Writer
@@ -52,9 +52,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 Told = tuple[str, tuple[object, ...]]
 
 
-def place(told: Told, index: int) -> Position:
+def place(declared: Told, index: int) -> Position:
     """Return where a group begins (0) or ends (1)."""
-    return Position(told[0], int(str(told[1][index])))
+    return Position(declared[0], int(str(declared[1][index])))
 
 
 def groups(logs: FolderLogs, start: Position, end: Position, most: int = 7000) -> list[Told]:
@@ -64,7 +64,7 @@ def groups(logs: FolderLogs, start: Position, end: Position, most: int = 7000) -
             name = Path(bounds.file).name
             with logs.opened(bounds) as contents:
                 reader = RangeReader(contents, bounds, name)
-                found += [(name, one) for one in told(list(reader.parts()))]
+                found += [(name, one) for one in declared(list(reader.parts()))]
             if bounds.tail is Tail.AS_FLAGGED and bounds.end == bounds.size:
                 logs.check_end(bounds)
     return found
@@ -76,7 +76,7 @@ def everything(folder: Path) -> list[Told]:
         bounds = whole_file(str(path), path.stat().st_size)
         with FolderLogs(str(path)).opened(bounds) as contents:
             reader = RangeReader(contents, bounds, path.name)
-            found += [(path.name, one) for one in told(list(reader.parts()))]
+            found += [(path.name, one) for one in declared(list(reader.parts()))]
     return found
 
 

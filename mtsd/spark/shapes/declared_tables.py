@@ -17,7 +17,7 @@ from mtsd.spark.options.options import OptionError
 _UTF8MB4: Final = 255
 
 
-class ToldTables:
+class DeclaredTables:
     """Tables defined by CREATE TABLE statements separated by semicolons.
 
     `loaded` is added unless a statement defines the same table. A name without a database is in
@@ -53,7 +53,7 @@ class ToldTables:
         if parse_optional_metadata(table).names:
             return None
         definition = self._catalog.find(table.database, table.table)
-        return None if definition is None else definition.told(table)
+        return None if definition is None else definition.declared(table)
 
 
 def _statements(ddl: bytes) -> Iterator[bytes]:
