@@ -7,13 +7,14 @@ does not say is where the cascades of other tables' foreign keys lead from here.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Final
 
 from mtsd.apply.session.family import TARGETS
 from mtsd.apply.session.retry import worth_a_retry
 from mtsd.apply.sql import literals
 from mtsd.apply.tables.facts import Name, TableFacts
-from mtsd.apply.tables.shown_table import shown_table
+from mtsd.apply.tables.shown_table import ShownTables
 from mtsd.model.errors import ServerError
 from mtsd.model.names import folded
 from mtsd.model.server import Flavour
@@ -35,72 +36,104 @@ _CASCADES: Final = (
 """With the catalog, MySQL finds them by an index; otherwise it reads all foreign keys."""
 
 
-@understood("target")
-async def read_facts(
-    connection: Connection, flavour: Flavour, names: Collection[Name], state: Setting = NO_SETTING
-) -> dict[Name, TableFacts]:
-    """Return what these tables are like; those are missing that the target lacks, or hides.
+class FactsReader:
+    """Reads them for the whole daemon, from a target of this family."""
 
-    The session is to have its pinned state, and nothing in flight. `state` is that of the rows that
-    come next: the statement opens the table, and some expressions keep the state that they are
-    opened in for whoever uses the open table next (MySQL: a difference of unsigned numbers, the
-    name of a month). Raises ServerError, ConnectionLostError.
-    """
-    # Where keys cannot depend on the session, a cascade computes nothing that does.
-    cascades = TARGETS[flavour].cascades_compute
-    found: dict[Name, TableFacts] = {}
-    children: dict[Name, set[Name]] = {}
-    asked: set[Name] = set()
-    left = set(names)
-    while left:
-        asked |= left
-        tables, referring = await _read(connection, sorted(left), state, cascades=cascades)
-        found |= tables
-        for parent, child in referring:
-            children.setdefault(_folded(parent), set()).add(child)
-        left = set().union(*children.values()) - asked
-    return {
-        name: replace(found[name], reached=tuple(_reached(name, found, children)))
-        for name in names
-        if name in found
-    }
+    __slots__ = ("_cascades", "_reached", "_tables")
+
+    def __init__(self, flavour: Flavour) -> None:
+        # Where keys cannot depend on the session, a cascade computes nothing that does.
+        self._cascades = TARGETS[flavour].cascades_compute
+        self._tables = ShownTables()
+        self._reached: dict[Name, frozenset[Name]] = {}
+        """Where cascades have led from tables, if anywhere, when these were last read."""
+
+    @understood("target")
+    async def read(
+        self, connection: Connection, names: Collection[Name], state: Setting = NO_SETTING
+    ) -> dict[Name, TableFacts]:
+        """Return what these tables are like; those are missing that the target lacks, or hides.
+
+        The session is to have its pinned state, and nothing in flight. `state` is that of the rows
+        that come next: the statement opens the table, and some expressions keep the state that they
+        are opened in for whoever uses the open table next (MySQL: a difference of unsigned numbers,
+        the name of a month). Raises ServerError, ConnectionLostError.
+        """
+        found: dict[Name, TableFacts] = {}
+        children: dict[Name, set[Name]] = {}
+        asked: set[Name] = set()
+        # Otherwise each step of a chain of cascades waits for the answer to the one before.
+        left = set(names).union(*(self._reached.get(name, ()) for name in names))
+        while left:
+            asked |= left
+            tables, referring = await self._read(connection, sorted(left), state)
+            found |= tables
+            for parent, child in referring:
+                children.setdefault(_folded(parent), set()).add(child)
+            left = set().union(*children.values()) - asked
+        return {name: self._with_reached(name, found, children) for name in names if name in found}
+
+    async def _read(
+        self, connection: Connection, names: Sequence[Name], state: Setting
+    ) -> tuple[dict[Name, TableFacts], Iterable[tuple[Name, Name]]]:
+        """Return those of the tables that are there, and which tables their cascades lead to."""
+        shows = [*map(_show, names)]
+        asked = [_CASCADES % literals.tables(names)] if self._cascades else []
+        try:
+            shown, answers = await _in_state(connection, state, shows, asked)
+        except ServerError as error:
+            if worth_a_retry(error):
+                raise
+            # One of the tables is not there, and the server has stopped at that.
+            shown = [await _shown(connection, state, show) for show in shows]
+            answers = [await connection.query(each) for each in asked]
+        tables = {
+            name: facts
+            for name, rows in zip(names, shown, strict=True)
+            if rows and (facts := self._tables.of(name, str(rows[0][1]))) is not None
+        }
+        rules = [*chain.from_iterable(answers)]
+        return tables, [((str(a), str(b)), (str(c), str(d))) for a, b, c, d in rules]
+
+    def _with_reached(
+        self,
+        name: Name,
+        found: Mapping[Name, TableFacts],
+        children: Mapping[Name, Collection[Name]],
+    ) -> TableFacts:
+        reached = _reached(name, children)
+        if reached:
+            self._reached[name] = reached
+        else:
+            self._reached.pop(name, None)
+        return replace(
+            found[name], reached=tuple(found[each] for each in sorted(reached) if each in found)
+        )
 
 
-async def _read(
-    connection: Connection, names: Sequence[Name], state: Setting, *, cascades: bool
-) -> tuple[dict[Name, TableFacts], Iterable[tuple[Name, Name]]]:
-    """Return those of the tables that are there, and which tables their cascades lead to."""
-    shows = [*map(_show, names)]
-    asked = [_CASCADES % literals.tables(names)] if cascades else []
-    before, after = ([each] if each else [] for each in state)
+async def _in_state(
+    connection: Connection, state: Setting, inside: Sequence[bytes], after: Sequence[bytes] = ()
+) -> tuple[list[list[Row]], list[list[Row]]]:
+    """Return the answers to what is asked in that state, and after it; the session is back then."""
+    before, back = ([each] if each else [] for each in state)
     try:
-        answers = await connection.query_each([*before, *shows, *after, *asked])
-    except ServerError as error:
-        for statement in after:
+        answers = await connection.query_each([*before, *inside, *back, *after])
+    except ServerError:
+        for statement in back:
             await connection.run(statement, 1)
-        if worth_a_retry(error):
-            raise
-        # One of the tables is not there, and the server has stopped at that.
-        shown = [await _shown(connection, name) for name in names]
-        referring = await connection.query(asked[0]) if asked else []
-    else:
-        shown = answers[len(before) : len(before) + len(names)]
-        referring = answers[-1] if asked else []
-    tables = {
-        name: facts
-        for name, rows in zip(names, shown, strict=True)
-        if rows and (facts := shown_table(name, str(rows[0][1]))) is not None
-    }
-    return tables, [((str(a), str(b)), (str(c), str(d))) for a, b, c, d in referring]
+        raise
+    at = len(before)
+    return answers[at : at + len(inside)], answers[len(answers) - len(after) :]
 
 
-async def _shown(connection: Connection, name: Name) -> list[Row]:
+async def _shown(connection: Connection, state: Setting, show: bytes) -> list[Row]:
     try:
-        return await connection.query(_show(name))
+        ((rows,), _) = await _in_state(connection, state, [show])
     except ServerError as error:
         if worth_a_retry(error):
             raise
         return []
+    return rows
 
 
 def _show(name: Name) -> bytes:
@@ -108,15 +141,13 @@ def _show(name: Name) -> bytes:
     return b"SHOW CREATE TABLE %b.%b" % (literals.quoted(database), literals.quoted(table))
 
 
-def _reached(
-    name: Name, found: Mapping[Name, TableFacts], children: Mapping[Name, Collection[Name]]
-) -> list[TableFacts]:
+def _reached(name: Name, children: Mapping[Name, Collection[Name]]) -> frozenset[Name]:
     reached: set[Name] = set()
     beyond = set(children.get(_folded(name), ()))
     while beyond:
         reached |= beyond
         beyond = {child for each in beyond for child in children.get(_folded(each), ())} - reached
-    return [found[each] for each in sorted(reached) if each in found]
+    return frozenset(reached)
 
 
 def _folded(name: Name) -> Name:

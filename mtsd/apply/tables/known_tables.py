@@ -15,7 +15,7 @@ from typing import Final
 from mtsd.apply.session.family import TARGETS
 from mtsd.apply.tables.computed_tables import is_computed
 from mtsd.apply.tables.facts import Name, TableFacts
-from mtsd.apply.tables.facts_reading import NO_SETTING, Setting, read_facts
+from mtsd.apply.tables.facts_reading import NO_SETTING, FactsReader, Setting
 from mtsd.apply.tables.generated_keys import needs_version
 from mtsd.apply.tables.misread_tables import misread, reasons_for, why_denied, why_misread
 from mtsd.apply.tables.statement_words import loose_words, loosely
@@ -81,8 +81,9 @@ class KnownTables:
     """
 
     __slots__ = (
-        "_by_binlog", "_clock", "_format", "_known", "_most", "_plain", "_readings",
-        "_reasons", "_safe", "_server", "_source", "_transactional", "forgotten", "layouts",
+        "_by_binlog", "_clock", "_format", "_known", "_most", "_plain", "_reader",
+        "_readings", "_reasons", "_safe", "_server", "_source", "_transactional",
+        "forgotten", "layouts",
     )  # fmt: skip
 
     def __init__(
@@ -100,6 +101,7 @@ class KnownTables:
         self._known: dict[bytes, KnownTable] = {}
         self._safe: set[bytes] = set()
         self._plain: set[bytes] = set()
+        self._reader = FactsReader(server.flavour)
         self._readings: dict[Name, _Reading] = {}
         """Those of a moment ago."""
         self._transactional: frozenset[str] | None = None
@@ -235,7 +237,7 @@ class KnownTables:
         left = set(names).difference(found)
         if not left:
             return found
-        facts = await read_facts(connection, self._server.flavour, left, state)
+        facts = await self._reader.read(connection, left, state)
         for name in left:
             denied = None
             if self._by_binlog and TARGETS[self._server.flavour].guards_each_table:

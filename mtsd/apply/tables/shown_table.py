@@ -6,6 +6,8 @@ them. What need not be known is skipped clause by clause.
 """
 
 from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from typing import Final
 
 from mtsd.apply.tables.facts import ColumnFacts, Name, TableFacts
 from mtsd.binlog.sql.tokenizer import tokens_of
@@ -17,6 +19,35 @@ from mtsd.model.statement_text import (
     TokenKind,
     VersionComments,
 )
+
+_MANY: Final = 8192
+
+
+class ShownTables:
+    """Tables as they were shown last: a text is read only if it is another one than then.
+
+    To read a text takes longer than to be shown it, and most tables that are looked at again are
+    what they were. `most`: how many are remembered, approximately.
+    """
+
+    __slots__ = ("_most", "_seen")
+
+    def __init__(self, most: int = _MANY) -> None:
+        self._most = most
+        self._seen: dict[Name, tuple[bytes, TableFacts | None]] = {}
+        """With what tells the text from others: texts may take megabytes."""
+
+    def of(self, name: Name, text: str) -> TableFacts | None:
+        """Return what `shown_table` does."""
+        digest = blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).digest()
+        seen = self._seen.get(name)
+        if seen is not None and seen[0] == digest:
+            return seen[1]
+        found = shown_table(name, text)
+        if len(self._seen) >= self._most:
+            self._seen.clear()
+        self._seen[name] = digest, found
+        return found
 
 
 def shown_table(name: Name, text: str) -> TableFacts | None:

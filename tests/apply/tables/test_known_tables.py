@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Collection
 import pytest
 
 from mtsd.apply.session.session import TargetSession
+from mtsd.apply.tables.facts_reading import NO_SETTING, Setting
 from mtsd.apply.tables.known_tables import KnownTables
 from mtsd.model.group import Group
 from tests.apply.sessions import open_session
@@ -20,8 +21,10 @@ DEFINITIONS = (
     "CREATE DATABASE d; CREATE TABLE d.t (`check` INT PRIMARY KEY, `a(b` INT);"
     "CREATE TABLE d.`other` (a INT PRIMARY KEY, c INT);"
     "CREATE TABLE d.child (a INT PRIMARY KEY, b INT, FOREIGN KEY (b) REFERENCES d.t (`check`)"
-    " ON UPDATE CASCADE)"
+    " ON UPDATE CASCADE);"
+    "CREATE TABLE d.less (a INT UNSIGNED PRIMARY KEY, b INT UNSIGNED, c BIGINT AS (a - b))"
 )
+MODE = (b"SET sql_mode = 'NO_UNSIGNED_SUBTRACTION'", b"SET sql_mode = ''")
 COMPUTED = "ADD x INT, ADD CHECK (x - 1 < a)"
 
 
@@ -34,14 +37,13 @@ class Looked:
         self.connection = session.connection
         self.known = KnownTables(session.traits.server, clock=lambda: self.now)
 
-    async def at(self, table_maps: Collection[bytes]) -> int:
-        before = self._shown()
-        await self.known.learn(self.connection, table_maps)
-        return self._shown() - before
+    async def at(self, table_maps: Collection[bytes], state: Setting = NO_SETTING) -> int:
+        before = self.statements("show_create_table")
+        await self.known.learn(self.connection, table_maps, state)
+        return self.statements("show_create_table") - before
 
-    def _shown(self) -> int:
-        rows = self.server.sql("SHOW GLOBAL STATUS LIKE 'Com_show_create_table'")
-        return int(rows[0][1])
+    def statements(self, kind: str) -> int:
+        return int(self.server.sql(f"SHOW GLOBAL STATUS LIKE 'Com\\_{kind}'")[0][1])
 
     def defined(self, statement: str) -> None:
         """Run a definition, which a source has logged, too."""
@@ -89,6 +91,17 @@ async def test_a_table_is_read_once_for_all_sessions_and_anew_when_it_may_be_ano
     looked.now += 1
     assert await looked.at([table_map(6, table="other")]) == 1
     assert known.are_safe([table_map(6, table="other")])
+
+    # Where its cascades lead to is asked for at once, as they led there before.
+    known.clear()
+    before = looked.statements("select")
+    assert await looked.at([parent]) == 2
+    assert looked.statements("select") == before + 1
+
+    # A table keeps the state that it is opened in, also if one beside it is not there.
+    looked.server.sql("FLUSH TABLES d.less")
+    assert await looked.at([table_map(10, table="absent"), table_map(11, table="less")], MODE) > 1
+    await looked.connection.run(b"INSERT INTO d.less (a, b) VALUES (1, 2)", 1)
 
     looked.defined("DROP DATABASE d")
     assert not known.are_safe([parent])

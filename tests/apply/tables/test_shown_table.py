@@ -1,7 +1,7 @@
 """What SHOW CREATE TABLE says, as MySQL 9.7 and MariaDB 11.8 show it."""
 
 from mtsd.apply.tables.facts import ColumnFacts, TableFacts
-from mtsd.apply.tables.shown_table import shown_table
+from mtsd.apply.tables.shown_table import ShownTables, shown_table
 
 MYSQL = """CREATE TABLE `a``b` (
   `my_row_id` bigint unsigned NOT NULL AUTO_INCREMENT /*!80023 INVISIBLE */,
@@ -79,3 +79,16 @@ def test_what_is_no_table() -> None:
         "CREATE TEMPORARY TABLE `t` (",
     ):
         assert shown_table(("d", "t"), shown) is None
+
+
+def test_a_text_is_read_when_it_is_another_one() -> None:
+    tables = ShownTables(most=2)
+    first = tables.of(("d", "t"), MARIADB)
+    assert first == shown_table(("d", "t"), MARIADB)
+    assert tables.of(("d", "t"), MARIADB) is first
+    other = tables.of(("d", "t"), MARIADB.replace("Aria", "InnoDB"))
+    assert other is not None
+    assert other.engine == "innodb"
+    assert tables.of(("d", "t"), MARIADB) == first
+    for name in ("u", "v"):
+        assert tables.of(("d", name), "CREATE VIEW v AS SELECT 1") is None
