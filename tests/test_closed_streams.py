@@ -13,7 +13,7 @@ from tests.fix_daemon import NEEDS_PERSON
 from tests.replica.daemon_process import Value, toml
 
 ROOT = Path(__file__).parents[1]
-PATIENCE_S = 60
+TIMEOUT_S = 60
 SETTINGS: dict[str, Value] = {"source.port": 1, "target.port": 2, "log.format": "json"}
 
 
@@ -47,12 +47,12 @@ def test_the_daemon_without_standard_error(tmp_path: Path) -> None:
         cwd=ROOT,
     ) as process:
         try:
-            deadline = time.monotonic() + PATIENCE_S
+            deadline = time.monotonic() + TIMEOUT_S
             while not (tmp_path / "mtsd.sock").exists():
                 assert process.poll() is None
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
             process.send_signal(signal.SIGTERM)
-            assert process.wait(PATIENCE_S) == 0
+            assert process.wait(TIMEOUT_S) == 0
         finally:
             process.kill()

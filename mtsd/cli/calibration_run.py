@@ -22,7 +22,7 @@ from mtsd.plan.candidate import Candidate
 
 _POLL_S: Final = 0.1
 _WARM_UP_S: Final = 1.0
-_PATIENCE_S: Final = 60.0
+_TIMEOUT_S: Final = 60.0
 _CREDENTIALS: Final = struct.Struct("3i")
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
@@ -126,7 +126,7 @@ def _measured(
         finally:
             daemon.send_signal(signal.SIGTERM)
             try:
-                daemon.wait(settings.replica.stop_timeout + _PATIENCE_S)
+                daemon.wait(settings.replica.stop_timeout + _TIMEOUT_S)
             except subprocess.TimeoutExpired:
                 daemon.kill()
                 daemon.wait()
@@ -161,11 +161,11 @@ def _watched(
             _machine_seconds() if target is not None else 0.0,
         )
 
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _TIMEOUT_S
     while (found := status()) is None or not any(worker.groups for worker in found.workers):
         if time.monotonic() > deadline:
             raise MeasuringError(
-                f"the daemon has applied nothing in {_PATIENCE_S:.0f} s: measuring needs a backlog;"
+                f"the daemon has applied nothing in {_TIMEOUT_S:.0f} s: measuring needs a backlog;"
                 " stop the replica for a while first, or give --points"
             )
         time.sleep(_POLL_S)

@@ -15,7 +15,7 @@ LARGEST_BODY = 65_536
 _LARGEST_HEAD = 16_384
 _READ_BYTES = 4096
 _MOST_DISCARDED = 1 << 20
-_PATIENCE_S = 5.0
+_TIMEOUT_S = 5.0
 """For receiving the request, and again for sending the answer; not for the time between."""
 
 
@@ -26,7 +26,7 @@ async def answer_one(
     connection = h11.Connection(h11.SERVER, max_incomplete_event_size=_LARGEST_HEAD)
     try:
         answer = await _answer(connection, reader, writer, routes)
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(_TIMEOUT_S):
             writer.write(_encoded(connection, answer))
             await writer.drain()
             await _discard(connection, reader, writer)
@@ -45,7 +45,7 @@ async def _answer(
     routes: Routes,
 ) -> Answer:
     try:
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(_TIMEOUT_S):
             head = await _head(connection, reader)
             path, _, query = head.target.decode("latin-1").partition("?")
             route = routes.find(head.method.decode("ascii"), path)

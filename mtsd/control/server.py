@@ -14,9 +14,9 @@ from mtsd.control.routes import Route, Routes
 from mtsd.model.errors import NeedsPersonError
 
 _BACKLOG = 16
-_PATIENCE = 1.0
+_TIMEOUT = 1.0
 """Seconds that an existing server has to accept a connection, and a client to finish."""
-_LOCK_PATIENCE_S = 5.0
+_LOCK_TIMEOUT_S = 5.0
 _LOCK_PAUSE_S = 0.05
 
 
@@ -91,7 +91,7 @@ async def _locked(path: Path) -> AsyncIterator[None]:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         clock = asyncio.get_running_loop().time
-        end = clock() + _LOCK_PATIENCE_S
+        end = clock() + _LOCK_TIMEOUT_S
         while True:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -99,7 +99,7 @@ async def _locked(path: Path) -> AsyncIterator[None]:
             except BlockingIOError:
                 if clock() >= end:
                     raise StatusSocketError(
-                        f"another process holds {path} for {_LOCK_PATIENCE_S:g} s already, which a"
+                        f"another process holds {path} for {_LOCK_TIMEOUT_S:g} s already, which a"
                         " daemon does only for an instant while it starts: look for it (fuser -v"
                         f" {path}), or give this one its own socket ([status] socket)"
                     ) from None
@@ -117,7 +117,7 @@ def _remove_stale(path: Path) -> None:
     if not stat.S_ISSOCK(mode):
         raise StatusSocketError(f"{path} exists and is not a socket: it is left as it is")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.settimeout(_PATIENCE)
+        probe.settimeout(_TIMEOUT)
         try:
             probe.connect(str(path))
         except ConnectionRefusedError:

@@ -18,7 +18,7 @@ from mtsd.model.outcome.failed_group import FailedGroup
 from mtsd.model.outcome.last_stop import LastStop
 from mtsd.replica.core.endpoints import endpoint
 
-_PATIENCE_S: Final = 5.0
+_TIMEOUT_S: Final = 5.0
 _LOCK_S: Final = 2
 """For the server to notice that the daemon's own session has ended."""
 
@@ -82,7 +82,7 @@ async def _record(settings: Settings, stop: LastStop) -> bool:
     tables = PositionTables(settings.target.schema, settings.replica.channel)
     session = None
     try:
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(_TIMEOUT_S):
             session = await TargetSession.open(
                 endpoint("target", settings.target),
                 SessionSettings(settings.target.binary_log, settings.target.gtid_domain_id),

@@ -18,7 +18,7 @@ _log = structlog.stdlib.get_logger(__name__)
 
 _MOST_HELD = 10_000
 """Records that wait to be written; later ones are lost, and counted."""
-_PATIENCE_S = 0.2
+_TIMEOUT_S = 0.2
 """How long a record is waited for, so that mostly it is written before anything follows it."""
 _LAST_CHANCE_S = 1.0
 """How long the end of the process waits for the records that are not written yet."""
@@ -52,7 +52,7 @@ class LogWriter:
             self._records.append(record)
             self._changed.notify_all()
             if not is_late and threading.current_thread() is not self._thread:
-                self._changed.wait_for(self._is_idle, _PATIENCE_S)
+                self._changed.wait_for(self._is_idle, _TIMEOUT_S)
 
     def flush(self) -> None:
         """Do nothing: every record is written as soon as it can be."""

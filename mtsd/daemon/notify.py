@@ -16,7 +16,7 @@ _log = structlog.stdlib.get_logger("mtsd.daemon.notify")
 _LONGEST = 4096
 """Bytes of a datagram that the service manager reads; the rest would be lost."""
 
-_PATIENCE = 0.5
+_TIMEOUT = 0.5
 """Seconds to wait for a service manager that does not read from its socket, if the notification
 affects what it does next; other notifications are repeated anyway."""
 
@@ -36,16 +36,16 @@ class Notifier:
 
     def ready(self) -> None:
         """Report that the start or a reload is done."""
-        self._send("READY=1", _PATIENCE)
+        self._send("READY=1", _TIMEOUT)
 
     def reloading(self) -> None:
         """Report that the configuration is being reloaded; `ready` must follow."""
         # Type=notify-reload uses the time to match the notification to its reload.
-        self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}", _PATIENCE)
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}", _TIMEOUT)
 
     def stopping(self) -> None:
         """Report that the daemon is about to exit."""
-        self._send("STOPPING=1", _PATIENCE)
+        self._send("STOPPING=1", _TIMEOUT)
 
     def status(self, text: str) -> None:
         """Set the line of text that `systemctl status` shows."""
@@ -55,13 +55,13 @@ class Notifier:
         """Report that the daemon makes progress, or has nothing to do."""
         self._send("WATCHDOG=1")
 
-    def _send(self, text: str, patience: float = 0.0) -> None:
+    def _send(self, text: str, timeout: float = 0.0) -> None:
         if not self._address:
             return
         data = text.encode("utf-8", "replace")[:_LONGEST].decode("utf-8", "ignore").encode()
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
-                sender.settimeout(patience)
+                sender.settimeout(timeout)
                 # Only a connected socket can wait for room without polling.
                 sender.connect(self._address)
                 sender.send(data)

@@ -28,7 +28,7 @@ from mtsd.replica.core.endpoints import about_session, endpoint
 PERIOD_S: Final = 5.0
 _PAUSE_S: Final = 1.0
 """Before the next attempt."""
-_PATIENCE_S: Final = 5.0
+_TIMEOUT_S: Final = 5.0
 _LONGEST_TEXT: Final = 1000
 
 log = structlog.get_logger(__name__)
@@ -160,7 +160,7 @@ async def status_tables(settings: Settings, status: Callable[[], Status]) -> Asy
         yield
     finally:
         running.cancel()
-        await asyncio.wait({running}, timeout=_PATIENCE_S)
+        await asyncio.wait({running}, timeout=_TIMEOUT_S)
         await writer.write()
         writer.close()
 
@@ -188,7 +188,7 @@ class StatusWriter:
             # One that is refused, as another has the channel, does not speak for that.
             return False
         try:
-            async with asyncio.timeout(_PATIENCE_S):
+            async with asyncio.timeout(_TIMEOUT_S):
                 session = self._session = self._session or await self._open()
                 for statement in self._tables.written(status, time.time()):
                     await session.connection.run(statement, 1)

@@ -20,7 +20,7 @@ from mtsd.replica.recovery.recovery import make_tables, read_channel, read_faile
 from mtsd.schedule.done.worker_row import WorkerRow
 from mtsd.wire.connection import Connection
 
-_PATIENCE_S = 2
+_TIMEOUT_S = 2
 """Enough for the server to notice that a client is gone, unless its statement still runs."""
 
 
@@ -68,7 +68,7 @@ async def stopped_channel(settings: Settings) -> AsyncIterator[StoppedChannel]:
     connection = session.connection
     try:
         locks = await make_locks(connection, tables.schema, tables.channel)
-        if not await take_lock(connection, locks.session(CHANNEL), _PATIENCE_S):
+        if not await take_lock(connection, locks.session(CHANNEL), _TIMEOUT_S):
             raise NeedsPersonError(await _held(connection, locks))
         await make_tables(connection, tables)
         before = await read_channel(connection, tables)

@@ -18,7 +18,7 @@ from mtsd.wire.neutral_session import make_neutral
 LOOK_PERIOD_S: Final = 30.0
 _FIRST_LOOK_S: Final = 3.0
 """A run that ends at once has nobody who looks at that."""
-_PATIENCE_S: Final = 10.0
+_TIMEOUT_S: Final = 10.0
 _DAY_S: Final = 86_400.0
 _VARIABLES: Final = (
     b"SHOW GLOBAL VARIABLES WHERE Variable_name IN ('binlog_expire_logs_seconds',"
@@ -90,7 +90,7 @@ class SourceLogWatch:
                 await asyncio.sleep(1.0)
                 continue
             try:
-                async with asyncio.timeout(_PATIENCE_S):
+                async with asyncio.timeout(_TIMEOUT_S):
                     self.found = await self._ask()
             except (MtsdError, OSError, ValueError, KeyError):
                 # The dump says what is wrong with the source; a user without the privilege to list

@@ -237,9 +237,9 @@ class Connection:
         Or `seconds`, if that is longer. Raises ConnectionLostError after that, and for answers that
         are not what was asked, as `understood` does.
         """
-        patience = max(self.endpoint.connect_timeout, seconds)
+        timeout = max(self.endpoint.connect_timeout, seconds)
         try:
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(timeout):
                 yield
         except NOT_UNDERSTOOD as error:
             self.close()
@@ -251,7 +251,7 @@ class Connection:
         except TimeoutError as error:
             self.close()
             raise ConnectionLostError(
-                self.endpoint.role, f"{self.endpoint} has not answered within {patience:g} s"
+                self.endpoint.role, f"{self.endpoint} has not answered within {timeout:g} s"
             ) from error
 
     def expect_receipt(self, seconds: float) -> None:

@@ -203,7 +203,7 @@ async def test_who_holds_the_lock_does_not_hold_up_the_loop(
 ) -> None:
     """Another process could keep the daemon from ever starting, and from hearing SIGTERM."""
     path = tmp_path / "mtsd.sock"
-    monkeypatch.setattr(server_module, "_LOCK_PATIENCE_S", 0.3)
+    monkeypatch.setattr(server_module, "_LOCK_TIMEOUT_S", 0.3)
     server = ControlServer(path, [status_route(lambda: FULL)])
     held = os.open(tmp_path / "mtsd.sock.lock", os.O_RDWR | os.O_CREAT, 0o600)
     of_folder = os.open(tmp_path, os.O_RDONLY)

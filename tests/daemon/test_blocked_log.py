@@ -14,7 +14,7 @@ from mtsd.control.client import fetch_status
 from tests.replica.daemon_process import Value, toml
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 
 @contextmanager
@@ -51,7 +51,7 @@ def full_pipe() -> tuple[int, int, int]:
 
 def wait_for_interruption(process: subprocess.Popen[bytes], folder: Path) -> None:
     """Return once the daemon says that it has tried to connect; it has logged that then."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while True:
         status = fetch_status(folder / "mtsd.sock")
         if status is not None and status.last_error:
@@ -69,7 +69,7 @@ def test_status_answers_and_the_log_is_written_later(tmp_path: Path) -> None:
         assert pipe.read(held) == b"x" * held
         process.send_signal(signal.SIGTERM)
         events = [json.loads(line)["event"] for line in pipe]
-        assert process.wait(PATIENCE_S) == 0
+        assert process.wait(TIMEOUT_S) == 0
     assert events[:2] == ["starting", "replication interrupted"]
     assert events[-2:] == ["stopping", "stopped"]
 
@@ -80,7 +80,7 @@ def test_stop_ends_while_nobody_reads_the_log(tmp_path: Path) -> None:
         os.close(writing)
         wait_for_interruption(process, tmp_path)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(PATIENCE_S) == 0
+        assert process.wait(TIMEOUT_S) == 0
 
 
 def test_second_signal_ends_while_nobody_reads_the_log(tmp_path: Path) -> None:
@@ -90,4 +90,4 @@ def test_second_signal_ends_while_nobody_reads_the_log(tmp_path: Path) -> None:
         wait_for_interruption(process, tmp_path)
         os.kill(process.pid, signal.SIGTERM)
         os.kill(process.pid, signal.SIGINT)
-        assert process.wait(PATIENCE_S) in {0, 1}
+        assert process.wait(TIMEOUT_S) in {0, 1}

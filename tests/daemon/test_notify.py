@@ -94,11 +94,11 @@ def test_a_service_manager_that_does_not_read_costs_little(
         while not logs:
             notifier.watchdog()
         used = time.process_time()
-        monkeypatch.setattr(notify, "_PATIENCE", 60.0)
+        monkeypatch.setattr(notify, "_TIMEOUT", 60.0)
         began = time.monotonic()
         notifier.status("lost")
         assert time.monotonic() - began < 30, "it waits for a reader"
-        monkeypatch.setattr(notify, "_PATIENCE", 0.5)
+        monkeypatch.setattr(notify, "_TIMEOUT", 0.5)
         began = time.monotonic()
         notifier.stopping()
         assert 0.4 < time.monotonic() - began < 30

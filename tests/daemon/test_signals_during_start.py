@@ -17,7 +17,7 @@ from tests.replica.daemon_process import Value, toml
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc")
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 120
+TIMEOUT_S = 120
 
 
 @contextmanager
@@ -74,7 +74,7 @@ def held_before_its_handlers(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Start a daemon and stop its process (SIGSTOP) while it blocks signals, without handlers."""
     for _ in range(20):
         with starting(folder) as process:
-            deadline = time.monotonic() + PATIENCE_S
+            deadline = time.monotonic() + TIMEOUT_S
             while not has(process, "SigBlk", signal.SIGTERM):
                 assert process.poll() is None
                 assert time.monotonic() < deadline
@@ -95,7 +95,7 @@ def state(process: subprocess.Popen[bytes]) -> str:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signal_before_the_handlers_are_set(number: signal.Signals, tmp_path: Path) -> None:
     with held_before_its_handlers(tmp_path) as process:
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         process.send_signal(number)
         process.send_signal(signal.SIGCONT)
         if number is signal.SIGHUP:
@@ -104,7 +104,7 @@ def test_signal_before_the_handlers_are_set(number: signal.Signals, tmp_path: Pa
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
             process.send_signal(signal.SIGTERM)
-        assert process.wait(PATIENCE_S) == 0
+        assert process.wait(TIMEOUT_S) == 0
         assert b'"stopped"' in (tmp_path / "log").read_bytes()
 
 
@@ -123,5 +123,5 @@ def test_stop_at_a_random_instant(runs: int, tmp_path: Path) -> None:
                     process.send_signal(signal.SIGTERM)
                     break
                 time.sleep(0.01)
-            status = process.wait(PATIENCE_S)
+            status = process.wait(TIMEOUT_S)
             assert status == 0 or not begun, (number, (tmp_path / "log").read_text())

@@ -17,7 +17,7 @@ from tests.servers.mysqld import GTIDS, NO_GTIDS, Server
 from tests.servers.provision import Options
 
 WORKERS: Final = 4
-PATIENCE: Final = 60.0
+ANSWER_TIMEOUTS: Final = 60.0
 """How many seconds a replica may apply nothing before it counts as stopped."""
 _COMMON: Final[Options] = {"log_bin_trust_function_creators": "ON", "local_infile": "ON"}
 _SYSTEM: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
@@ -205,7 +205,7 @@ class Trio:
 
     def _wait_for_native(self, end: tuple[str, int]) -> str:
         place: tuple[str, int] | None = None
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + ANSWER_TIMEOUTS
         while True:
             with closing(self.native.client()) as client:
                 cursor = client.cursor(pymysql.cursors.DictCursor)
@@ -220,14 +220,14 @@ class Trio:
                 return ""
             if (file, int(offset)) != place:
                 place = file, int(offset)
-                deadline = time.monotonic() + PATIENCE
+                deadline = time.monotonic() + ANSWER_TIMEOUTS
             if time.monotonic() > deadline:
                 return f"stands still at {place}, the source ends at {end}"
             time.sleep(0.1)
 
     def _wait_for_mtsd(self) -> str:
         try:
-            self.daemon.wait_until_caught_up(PATIENCE)
+            self.daemon.wait_until_caught_up(ANSWER_TIMEOUTS)
         except AssertionError as error:
             if self.daemon.running:
                 return str(error).partition("\n")[0]

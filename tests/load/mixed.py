@@ -32,7 +32,7 @@ class MixedLoad:
     """The load on `server`: databases d0, d1, …, one with an odd name, small ones e0, e1, ….
 
     `ledger` knows which transactions have committed (see journal.audit). With `tolerant`, lost
-    connections do not end a run: its workers connect again, for `patience` seconds at most. One
+    connections do not end a run: its workers connect again, for `timeout` seconds at most. One
     server takes one load: a second would use the same numbers.
     """
 
@@ -45,7 +45,7 @@ class MixedLoad:
         *,
         mix: Mix | None = None,
         tolerant: bool = False,
-        patience: float = 60.0,
+        timeout: float = 60.0,
     ) -> None:
         if databases < 2:
             raise ValueError("some of the load needs a second database")
@@ -64,7 +64,7 @@ class MixedLoad:
                 seed=seed,
                 number=number,
                 workers=connections,
-                patience=patience if tolerant else None,
+                timeout=timeout if tolerant else None,
                 files=files,
             )
             for number in range(1, connections + 1)

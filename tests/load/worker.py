@@ -58,7 +58,7 @@ EMPTY_GROUPS: Final = 0.0015
 
 
 class Worker:
-    """Worker `number` of `workers`; `patience`: seconds to wait for a lost server, None: not."""
+    """Worker `number` of `workers`; `timeout`: seconds to wait for a lost server, None: not."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Worker:
         seed: int,
         number: int,
         workers: int,
-        patience: float | None,
+        timeout: float | None,
         files: Files | None = None,
     ) -> None:
         self.number = number
@@ -80,7 +80,7 @@ class Worker:
         self._server = server
         self._ledger = ledger
         self._mix = mix
-        self._patience = patience
+        self._timeout = timeout
         self._rng = Random(f"{seed} {number}")
         self._transactions = Transactions(
             self._rng, Changes(self._rng, number, workers, files), databases, mix
@@ -192,7 +192,7 @@ class Worker:
                     if self._gtids:
                         send(client, ["SET SESSION gtid_next = 'AUTOMATIC'"])
                 return False
-            if number in LOST and self._patience is not None:
+            if number in LOST and self._timeout is not None:
                 self._disconnect()
                 return False
             raise
@@ -200,7 +200,7 @@ class Worker:
 
     def _connect(self, stopping: Event) -> pymysql.connections.Connection | None:
         """Return a new connection; None if the load has been stopped before there was one."""
-        deadline = time.monotonic() + (self._patience or 0.0)
+        deadline = time.monotonic() + (self._timeout or 0.0)
         while True:
             client = None
             try:
@@ -212,10 +212,10 @@ class Worker:
             except pymysql.err.OperationalError as error:
                 if client is not None:
                     client.close()
-                if self._patience is None or error.args[0] not in LOST:
+                if self._timeout is None or error.args[0] not in LOST:
                     raise
                 if time.monotonic() > deadline:
-                    raise TimeoutError(f"no server for {self._patience} s: {error}") from error
+                    raise TimeoutError(f"no server for {self._timeout} s: {error}") from error
             else:
                 self._client = client
                 return client

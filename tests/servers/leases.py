@@ -56,7 +56,7 @@ _FILES: Final = re.compile(
 """Files of the data directory that the server itself makes."""
 _MODES: Final = ("OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE", "ON")
 _ALL_ROWS: Final = (1 << 64) - 1
-_PATIENCE_S: Final = 30.0
+_TIMEOUT_S: Final = 30.0
 
 
 class DirtyServerError(AssertionError):
@@ -273,7 +273,7 @@ def _modes(now: str, wanted: str) -> tuple[str, ...]:
 
 
 def _end_sessions(client: pymysql.connections.Connection) -> None:
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _TIMEOUT_S
     killed: set[int] = set()
     while sessions := set(_sessions(client)):
         for session in sessions - killed:

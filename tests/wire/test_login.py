@@ -276,7 +276,7 @@ async def test_addresses_where_no_server_is(server: Server) -> None:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         unused.bind(("127.0.0.1", 0))
-        for host, port, path, patience_s, said in (
+        for host, port, path, timeout_s, said in (
             ("127.0.0.1", unused.getsockname()[1], "", 60, "nothing is listening at 127.0.0.1:"),
             ("no-such-host.invalid", 3306, "", 60, "check [source] host"),
             ("", 0, str(server.folder / "nothing.sock"), 60, "or check [source] unix_socket"),
@@ -284,7 +284,7 @@ async def test_addresses_where_no_server_is(server: Server) -> None:
         ):
             with pytest.raises(CannotConnectError, match="cannot connect to the source") as lost:
                 await Connection.open(
-                    Endpoint("source", host, port, path, "root", "", connect_timeout=patience_s)
+                    Endpoint("source", host, port, path, "root", "", connect_timeout=timeout_s)
                 )
             assert said in str(lost.value)
 

@@ -12,7 +12,7 @@ from mtsd.apply.rows.bundle import BASE64_SHARE, Bundle, table_maps
 from mtsd.apply.rows.row_states import RowStates
 from mtsd.apply.session.lock_waits import sessions_waiting
 from mtsd.apply.session.pace import Pace
-from mtsd.apply.session.retry import insist, patiently
+from mtsd.apply.session.retry import insist, with_retries
 from mtsd.apply.session.session import TargetSession
 from mtsd.apply.session.xa import unusable
 from mtsd.apply.statements.definitions import (
@@ -339,7 +339,7 @@ class SessionApplier(ABC):
         try:
             await self.describe_format(group.format_description)
             await self.apply_steps(group.steps)
-            await patiently(self._connection, record, update[0])
+            await with_retries(self._connection, record, update[0])
             await self._set_gtid("")
         except MtsdError as error:
             await self._undo(error)

@@ -19,7 +19,7 @@ from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import CurrentEndpoint
 from mtsd.wire.failure import BUSY
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 """How long to wait for the server to notice that a session has ended."""
 
 
@@ -79,11 +79,11 @@ class BranchSessions:
         """
         await session.connection.quit()
         thread = session.connection.thread_id
-        ended = await take_lock(own, self._lock, PATIENCE_S)
-        if not ended or not await wait_for_session(own, thread, PATIENCE_S):
+        ended = await take_lock(own, self._lock, TIMEOUT_S)
+        if not ended or not await wait_for_session(own, thread, TIMEOUT_S):
             raise ConnectionLostError(
                 "target",
                 f"its connection {thread}, which has prepared an XA transaction, has not ended"
-                f" within {PATIENCE_S} s",
+                f" within {TIMEOUT_S} s",
             )
         await release_lock(own, self._lock)

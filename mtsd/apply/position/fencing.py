@@ -62,14 +62,14 @@ async def take_channel(
     connection: Connection,
     locks: LockNames,
     *,
-    patience_s: int = 10,
+    timeout_s: int = 10,
     progress: Progress | None = None,
 ) -> None:
     """Take the coordinator's lock; raises FencedOutError if a living daemon holds it.
 
     The session of a killed daemon ends when the server next waits for its client. Until then
     this function waits: a statement may be stuck behind another client's lock or a full disk,
-    and a session whose network has failed ends after its wait_timeout. `patience_s` applies to a
+    and a session whose network has failed ends after its wait_timeout. `timeout_s` applies to a
     holder whose session this user may not see: then nothing shows whether it is alive.
     """
     lock = locks.session(CHANNEL)
@@ -88,7 +88,7 @@ async def take_channel(
                 raise FencedOutError(locks.channel, "its workers are at work")
             continue
         holder = seen.get(coordinator)
-        if life.alive or (holder is None and waiting.seconds > patience_s):
+        if life.alive or (holder is None and waiting.seconds > timeout_s):
             own = is_of_own_account(seen, connection.thread_id, coordinator)
             raise FencedOutError(locks.channel, holder_text(coordinator, holder, own=own))
         waiting.report("the coordinator", connection.thread_id, coordinator, seen)

@@ -38,13 +38,13 @@ def attached(text: str) -> frozenset[int]:
     return frozenset(found)
 
 
-async def wait_for_session(connection: Connection, thread: int, patience: float) -> bool:
-    """Wait until a session that has ended has nothing attached; False after `patience` seconds.
+async def wait_for_session(connection: Connection, thread: int, timeout_s: float) -> bool:
+    """Wait until a session that has ended has nothing attached; False after `timeout_s` seconds.
 
     Raises ServerError, ConnectionLostError.
     """
     clock = asyncio.get_running_loop().time
-    deadline = clock() + patience
+    deadline = clock() + timeout_s
     while True:
         text = await _monitor(connection)
         if _CUT in text:

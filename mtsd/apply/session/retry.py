@@ -44,7 +44,7 @@ def pause_before(attempt: int) -> float:
     return min(0.05 * 2.0 ** (attempt - 1), _LONGEST_PAUSE)
 
 
-async def patiently(
+async def with_retries(
     connection: Connection, transaction: Callable[[], Awaitable[None]], statement: bytes = b""
 ) -> None:
     """Await one of mtsd's own transactions; after a transient error roll back and retry.
@@ -94,12 +94,14 @@ async def insist(connection: Connection, ask: Callable[[], Awaitable[T]]) -> T:
 
 
 async def write(connection: Connection, statements: Sequence[bytes]) -> None:
-    """Commit mtsd's own statements as one transaction, `patiently`.
+    """Commit mtsd's own statements as one transaction, `with_retries`.
 
     A single statement needs a session with autocommit.
     """
     whole = [b"BEGIN", *statements, b"COMMIT"] if len(statements) > 1 else statements
-    await patiently(connection, lambda: connection.run(b";".join(whole), len(whole)), statements[0])
+    await with_retries(
+        connection, lambda: connection.run(b";".join(whole), len(whole)), statements[0]
+    )
 
 
 @contextlib.asynccontextmanager

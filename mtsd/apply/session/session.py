@@ -10,7 +10,7 @@ from mtsd.apply.session.lost_changes import lost_in_cascade, row_gone
 from mtsd.apply.session.own_domain import own_domain
 from mtsd.apply.session.own_log import own_log_end
 from mtsd.apply.session.pinning import pin
-from mtsd.apply.session.retry import ROW_GONE, insist, patiently
+from mtsd.apply.session.retry import ROW_GONE, insist, with_retries
 from mtsd.apply.session.satellites import Collation, needs_collations
 from mtsd.apply.session.session_settings import SessionSettings
 from mtsd.apply.session.session_state import NO_THREAD, THREAD_ID
@@ -238,9 +238,9 @@ class TargetSession:
         await self.reached(FaultPoint.AFTER_COMMIT)
 
     async def record(self, statements: Sequence[bytes]) -> None:
-        """Commit mtsd's own statements in a transaction of their own, `patiently`."""
+        """Commit mtsd's own statements in a transaction of their own, `with_retries`."""
         whole = [b"BEGIN", *statements, b"COMMIT"]
-        await patiently(self.connection, lambda: self._commit(whole), statements[0])
+        await with_retries(self.connection, lambda: self._commit(whole), statements[0])
 
     async def undo(self, error: ServerError, *, unsure: bool = False) -> None:
         """Roll back after an error; the error gets its warnings, and whether any changes remain.

@@ -17,7 +17,7 @@ from mtsd.control.status import Status
 from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.line import Line
 
-_PATIENCE_S = 5.0
+_TIMEOUT_S = 5.0
 
 
 async def status_socket_lines(settings: Settings) -> list[Line]:
@@ -26,7 +26,7 @@ async def status_socket_lines(settings: Settings) -> list[Line]:
     if path is None:
         return []
     try:
-        status = await asyncio.to_thread(fetch_status, path, _PATIENCE_S)
+        status = await asyncio.to_thread(fetch_status, path, _TIMEOUT_S)
     except DaemonUnavailableError:
         status = None
     return [*_lines(settings, path, status)]

@@ -125,24 +125,24 @@ class Coordinator:
                 await self._room.wait()
         scheduler.reading_waits(None)
 
-    async def turn(self, worker: int, number: int, patience: float | None = None) -> bool:
+    async def turn(self, worker: int, number: int, timeout_s: float | None = None) -> bool:
         """Wait until everything before the worker's group has committed; return whether it has.
 
-        False if nothing more will, or if the low-water mark has not moved for `patience` seconds.
+        False if nothing more will, or if the low-water mark has not moved for `timeout_s` seconds.
         """
         if self.scheduler.gaq.number >= number - 1:
             return True
         self.scheduler.awaits_turn(worker, waits=True)
         try:
-            return await self._turn(number, patience)
+            return await self._turn(number, timeout_s)
         finally:
             self.scheduler.awaits_turn(worker, waits=False)
 
-    async def _turn(self, number: int, patience: float | None) -> bool:
+    async def _turn(self, number: int, timeout_s: float | None) -> bool:
         gaq = self.scheduler.gaq
         while (mark := gaq.number) < number - 1:
             try:
-                async with asyncio.timeout(patience):
+                async with asyncio.timeout(timeout_s):
                     while gaq.number == mark and not self.ended.is_set():
                         self._room.clear()
                         await self._room.wait()

@@ -19,7 +19,7 @@ from mtsd.source.handshake import SourceSession
 from mtsd.wire.connection import Connection
 
 LOOK_PERIOD_S: Final = 5.0
-_PATIENCE_S: Final = 30.0
+_TIMEOUT_S: Final = 30.0
 
 log = structlog.get_logger(__name__)
 
@@ -57,7 +57,7 @@ class Guard:
     async def look(self) -> None:
         """Look at the target. Raises NeedsPersonError, ServerError, ConnectionLostError."""
         self.is_due = False
-        async with self._connection.answering(_PATIENCE_S):
+        async with self._connection.answering(_TIMEOUT_S):
             found = await insist(self._connection, self._found_on_target)
         found.require()
         self._of_target = found
@@ -68,7 +68,7 @@ class Guard:
         traits = session.traits
         endpoint = session.connection.endpoint
         self._source = KnownServer(traits.uuid, traits.server_id, endpoint.host, endpoint.port)
-        async with session.connection.answering(_PATIENCE_S):
+        async with session.connection.answering(_TIMEOUT_S):
             found = await insist(
                 session.connection,
                 lambda: look_for_circle(

@@ -36,7 +36,7 @@ MEETING = Reason(
     " let database {database} pass: it would be applied twice",
     f"give each channel databases of its own ([filter] do_db); {_REMEDY}",
 )
-_PATIENCE_S = 2
+_TIMEOUT_S = 2
 _ATTEMPTS = 5
 
 
@@ -96,7 +96,7 @@ async def claim_source(
     beside: Refused | None = None
     for attempt in range(1, _ATTEMPTS + 1):
         # A daemon that starts at the same time gets this lock first, and then its row.
-        alone = await take_lock(connection, start, _PATIENCE_S)
+        alone = await take_lock(connection, start, _TIMEOUT_S)
         try:
             channels = await read_channels(connection, tables)
             refused = rival(channels, own, fold_case=fold_case)
@@ -113,7 +113,7 @@ async def claim_source(
             if alone:
                 await release_lock(connection, start)
         if attempt < _ATTEMPTS:
-            await asyncio.sleep(_PATIENCE_S)
+            await asyncio.sleep(_TIMEOUT_S)
     beside = beside or refuse(RUNS_ALREADY, uuid=source_uuid, schema=tables.schema)
     raise NeedsPersonError(str(beside))
 

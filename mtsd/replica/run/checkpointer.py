@@ -19,7 +19,7 @@ from mtsd.wire.connection import Connection
 
 _PING_PERIOD_S = 5.0
 """Shows a daemon that wants to take over that this one is alive (`signs_of_life`)."""
-_PING_PATIENCE_S = 30.0
+_PING_TIMEOUT_S = 30.0
 _LEAST_PERIOD_S = 0.05
 
 
@@ -87,13 +87,13 @@ class Checkpointer:
                 last_use = last_look = clock()
             elif clock() - last_use > _PING_PERIOD_S:
                 # Also keeps the session, and so the lock, from being idle for too long.
-                async with self._connection.answering(_PING_PATIENCE_S):
+                async with self._connection.answering(_PING_TIMEOUT_S):
                     await self._connection.query(b"SELECT 1")
                 last_use = clock()
 
     async def _count_in_doubt(self) -> None:
         connection, query = self._connection, self._tables.count_in_doubt()
-        async with connection.answering(_PING_PATIENCE_S):
+        async with connection.answering(_PING_TIMEOUT_S):
             # A person's KILL QUERY, say, is no reason to stop.
             ((count,),) = await insist(connection, lambda: connection.query(query))
         self.in_doubt = int(str(count))

@@ -36,7 +36,7 @@ from mtsd.source.source_log import SourceLogWatch
 from mtsd.source.stream import SourceStream
 from mtsd.wire.endpoint import CurrentEndpoint
 
-_LEAST_PATIENCE_S = 1.0
+_SHORTEST_TIMEOUT_S = 1.0
 """How long tasks may take to notice that nothing more is to be done."""
 _LAST_CHANCE_S = 5.0
 """How long other workers may finish their commit after the connection to the target was lost."""
@@ -125,9 +125,9 @@ class Replica:
             self._stream.close()
             lost = isinstance(coordinator.failure, ConnectionLostError | StreamedGroupError)
             stop_timeout = self._settings.replica.stop_timeout
-            patience = _LAST_CHANCE_S if lost else max(stop_timeout, _LEAST_PATIENCE_S)
+            timeout = _LAST_CHANCE_S if lost else max(stop_timeout, _SHORTEST_TIMEOUT_S)
             tasks = [*worker_tasks, dispatcher, checkpointer]
-            _, running = await asyncio.wait(tasks, timeout=patience)
+            _, running = await asyncio.wait(tasks, timeout=timeout)
             obstacles = obstacles_here()
             # What waits for the same obstacle is no news.
             expected = lost and obstacles is not None and obstacles.what

@@ -23,9 +23,9 @@ from mtsd.replica.core.coordinator import Coordinator
 
 _FIRST_LOOK_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 0.4
-_PATIENCE_S: Final = 5.0
+_TIMEOUT_S: Final = 5.0
 """Without a commit, and with nobody waiting for one of the batch's row locks."""
-_BLIND_PATIENCE_S: Final = 1.0
+_BLIND_TIMEOUT_S: Final = 1.0
 """Without a commit, if nobody can tell who waits for the batch's locks."""
 
 log = structlog.get_logger(__name__)
@@ -40,8 +40,8 @@ def must_give_way(
     for its locks, None if that is unknown, and `earlier` those that apply earlier groups.
     """
     if waiting is None:
-        return stalled >= _BLIND_PATIENCE_S
-    return stalled >= _PATIENCE_S or not set(waiting).isdisjoint(earlier)
+        return stalled >= _BLIND_TIMEOUT_S
+    return stalled >= _TIMEOUT_S or not set(waiting).isdisjoint(earlier)
 
 
 class CommitOrder:

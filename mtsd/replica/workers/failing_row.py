@@ -31,7 +31,7 @@ _OF_ONE_ROW: Final = frozenset({
     ER.FOREIGN_DUPLICATE_KEY_WITH_CHILD_INFO,  # a duplicate in another table, by a cascade
     ER.CHECK_CONSTRAINT_VIOLATED, ER.CONSTRAINT_FAILED,  # a CHECK constraint of either family
 })  # fmt: skip
-_PATIENCE_S: Final = 10.0
+_TIMEOUT_S: Final = 10.0
 _LARGEST: Final = 64 << 20
 """Bytes of a group; it is sent twice."""
 
@@ -51,7 +51,7 @@ async def failing_row(applier: Applier, group: Group, error: ServerError) -> str
     version = parse_format_description(group.format_description).server_version
     mariadb = dialect_of(version).tables_of_mariadb
     clock = asyncio.get_running_loop().time
-    search = _Search(applier, group, clock() + _PATIENCE_S)
+    search = _Search(applier, group, clock() + _TIMEOUT_S)
     try:
         events = list(mapped_rows(group.rows))
         if await applier.without_transactions(frozenset(each.table_map for each in events)):

@@ -21,7 +21,7 @@ from mtsd.wire.neutral_session import make_neutral
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class AnswerTimeouts:
     """How often to look, and how long an answer may take; in seconds.
 
     `awaited`: since when an answer has been awaited before the target is asked. `idle`: for how
@@ -33,7 +33,7 @@ class Patience:
     idle: int = 30
 
 
-PATIENCE: Final = Patience()
+ANSWER_TIMEOUTS: Final = AnswerTimeouts()
 
 log = structlog.get_logger(__name__)
 
@@ -59,18 +59,18 @@ class LostAnswers:
         self,
         current: CurrentEndpoint,
         sessions: Callable[[], Iterable[OpenSession]],
-        patience: Patience = PATIENCE,
+        timeouts: AnswerTimeouts = ANSWER_TIMEOUTS,
     ) -> None:
         self._current = current
         self._sessions = sessions
-        self._patience = patience
+        self._timeouts = timeouts
 
     async def run(self) -> None:
         """Look until cancelled; what cannot be asked now is asked later."""
         clock = asyncio.get_running_loop().time
         while True:
-            await asyncio.sleep(self._patience.look_period)
-            before = clock() - self._patience.awaited
+            await asyncio.sleep(self._timeouts.look_period)
+            before = clock() - self._timeouts.awaited
             long = {
                 each.id: each.awaited
                 for each in self._sessions()
@@ -105,5 +105,5 @@ class LostAnswers:
         return frozenset(
             literals.number(row[0])
             for row in rows
-            if row[4] == "Sleep" and literals.number(row[5] or 0) >= self._patience.idle
+            if row[4] == "Sleep" and literals.number(row[5] or 0) >= self._timeouts.idle
         )

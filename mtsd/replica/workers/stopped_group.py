@@ -9,7 +9,7 @@ from mtsd.apply.session.retry import write
 from mtsd.model.errors import ConnectionLostError, MtsdError, ServerError
 from mtsd.wire.connection import Connection
 
-_PATIENCE_S = 10.0
+_TIMEOUT_S = 10.0
 
 log = structlog.get_logger(__name__)
 
@@ -27,7 +27,7 @@ async def record_stopped(
     later = error.group.later_applied or highest_done > error.group.number
     group = replace(error.group, later_applied=later)
     try:
-        async with connection.answering(_PATIENCE_S):
+        async with connection.answering(_TIMEOUT_S):
             await write(connection, [tables.failed.replace_stopped(group, str(error))])
     except (ServerError, ConnectionLostError) as refused:
         log.warning(

@@ -29,7 +29,7 @@ from mtsd.replica.workers.worker import Worker, WorkerSettings
 from mtsd.schedule.done.repair import Repair, again_of
 from mtsd.wire.endpoint import CurrentEndpoint
 
-_PATIENCE_S = 10
+_TIMEOUT_S = 10
 
 
 async def open_worker(
@@ -68,7 +68,7 @@ async def open_worker(
     worker_id = CHANNEL + 1 + index
     lock = locks.session(worker_id)
     try:
-        if not await take_lock(session.connection, lock, _PATIENCE_S):
+        if not await take_lock(session.connection, lock, _TIMEOUT_S):
             raise NeedsPersonError(
                 f"worker {worker_id} cannot begin, as a session that mtsd did not open is in its"
                 f" place: {await describe_holder(session.connection, lock)}"

@@ -185,7 +185,7 @@ async def test_a_silent_holder_of_the_channel_is_waited_for(server: Server) -> N
     )
     try:
         await take_channel(holder, LOCKS)
-        taking = asyncio.create_task(take_channel(second, LOCKS, patience_s=1))
+        taking = asyncio.create_task(take_channel(second, LOCKS, timeout_s=1))
         done, _ = await asyncio.wait([taking], timeout=4)
         assert not done
         holder.close()
@@ -237,7 +237,7 @@ async def test_a_strangers_session_is_not_killed(server: Server) -> None:
         poor = await Connection.open(replace(over_tcp(server), user="mtsd_itself"))
         with pytest.raises(FencedOutError) as caught:
             async with asyncio.timeout(20):
-                await busy(stranger, take_channel(poor, LOCKS, patience_s=1))
+                await busy(stranger, take_channel(poor, LOCKS, timeout_s=1))
         poor.close()
         assert "of user 'neighbour' from" in str(caught.value)
         assert f"processlist WHERE id = {stranger.thread_id}" in str(caught.value)
@@ -266,7 +266,7 @@ async def test_a_holder_that_cannot_be_seen_is_no_predecessor(server: Server) ->
             FencedOutError,
             match=r"another mtsd.*of a user whose connections.*somebody holds it on purpose; SEL",
         ):
-            await take_channel(second, LOCKS, patience_s=1)
+            await take_channel(second, LOCKS, timeout_s=1)
     finally:
         holder.close()
         second.close()

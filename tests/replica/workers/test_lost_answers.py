@@ -11,7 +11,7 @@ import pytest
 import uvloop
 
 from mtsd.model.errors import ConnectionLostError
-from mtsd.replica.workers.lost_answers import LostAnswers, OpenSession, Patience
+from mtsd.replica.workers.lost_answers import AnswerTimeouts, LostAnswers, OpenSession
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import CurrentEndpoint, Endpoint
 from tests.servers.mysqld import Server
@@ -19,7 +19,7 @@ from tests.servers.proxy import Proxy
 
 pytestmark = pytest.mark.servers
 
-IMPATIENT = Patience(look_period=0.2, awaited=1.0, idle=1)
+IMPATIENT = AnswerTimeouts(look_period=0.2, awaited=1.0, idle=1)
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from tests.spark.streams import Key, Stream, Writer, keys_of
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(1500)]
 
-_PATIENCE_S = 400
+_TIMEOUT_S = 400
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +114,7 @@ def test_the_driver_is_killed(spark: SparkSession, where: dict[str, str], tmp_pa
 def wait_between_commits(stream: Stream, process: subprocess.Popen[bytes]) -> bool:
     """Wait until the sink has a new batch that Spark has not committed; return whether it had."""
     before = newest(stream.place / "sink" / "_spark_metadata")
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _TIMEOUT_S
     while process.poll() is None and time.monotonic() < deadline:
         there = newest(stream.place / "sink" / "_spark_metadata")
         if there > before and there > newest(stream.checkpoint / "commits"):
@@ -124,7 +124,7 @@ def wait_between_commits(stream: Stream, process: subprocess.Popen[bytes]) -> bo
 
 def wait_for_batches(stream: Stream, process: subprocess.Popen[bytes], before: int) -> bool:
     """Wait until a batch is committed; return whether the query is still running."""
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _TIMEOUT_S
     while process.poll() is None and time.monotonic() < deadline:
         if stream.batches > before:
             return True
