@@ -8,11 +8,11 @@ from collections.abc import Iterable
 
 from mtsd.apply.tables.column_fit import shapes_of_event
 from mtsd.apply.tables.key_definitions import (
-    FoundColumn,
-    FoundKeys,
-    FoundPart,
+    DefinedColumn,
     KeyDefinitions,
     TableName,
+    UniqueKeys,
+    UniquePart,
 )
 from mtsd.apply.tables.table_columns import TableColumn
 from mtsd.binlog.bytes.event_type import EventType
@@ -25,15 +25,15 @@ def keys_by_first_columns(events: Iterable[bytes]) -> KeyDefinitions:
 
     These are given without their checksums.
     """
-    tables: dict[TableName, FoundKeys] = {}
+    tables: dict[TableName, UniqueKeys] = {}
     maps = {event[19:]: event for event in events if event[4] == EventType.TABLE_MAP_EVENT.value}
     for event in maps.values():
         table = parse_table_map(event)
         names = [found.name or f"c{at}" for at, found in enumerate(column_formats(table))]
         columns = tuple(
-            FoundColumn(TableColumn(name, "", shape, "", ""), nullable=False, generated=False)
+            DefinedColumn(TableColumn(name, "", shape, "", ""), nullable=False, generated=False)
             for name, shape in zip(names, shapes_of_event(table), strict=True)
         )
-        unique = ((FoundPart(columns[0].column.name),),)
-        tables[table.database, table.table] = FoundKeys("innodb", columns, unique)
+        unique = ((UniquePart(columns[0].column.name),),)
+        tables[table.database, table.table] = UniqueKeys("innodb", columns, unique)
     return KeyDefinitions(frozenset(database for database, _ in tables), tables, ())

@@ -26,7 +26,7 @@ from mtsd.daemon.large_retries import LargeGroupRetries
 from mtsd.daemon.last_stop import StopKeeper
 from mtsd.daemon.logging import set_up_logging
 from mtsd.daemon.notify import Notifier
-from mtsd.daemon.status import NO_PAST, DaemonState, stated
+from mtsd.daemon.status import NO_PAST, DaemonState, status_of
 from mtsd.daemon.status_tables import status_tables
 from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import Reached, nothing
@@ -145,7 +145,7 @@ class Daemon:
             stop=self._last_stop.stop,
             stopped_at=self._last_stop.stopped_at,
         )
-        return stated(known, self._configured, statistics, self._in_force.distribution)
+        return status_of(known, self._configured, statistics, self._in_force.distribution)
 
     def stop(self) -> None:
         """Stop gracefully; if called again, stop immediately, as in a crash."""

@@ -154,7 +154,7 @@ def state_of(
     return "delayed" if delayed else "running"
 
 
-def stated(
+def status_of(
     known: DaemonState,
     settings: Settings,
     statistics: ReplicaStatistics | None,

@@ -35,15 +35,15 @@ def test_what_is_read_is_found_by_its_column() -> None:
         b"CAST(FLOOR(UNIX_TIMESTAMP(`Read_at`)) AS SIGNED) FROM `s`.`t`"
         b" WHERE `Channel_name`=X'63'"
     )
-    found = TABLE.found((7, "b.1", 99, None, "FF00", "abc", 1000))
-    assert (found[NUMBER], SOURCE_POSITION.found(found)) == (7, Position("b.1", 99))
+    found = TABLE.read((7, "b.1", 99, None, "FF00", "abc", 1000))
+    assert (found[NUMBER], SOURCE_POSITION.read(found)) == (7, Position("b.1", 99))
     assert (found[NAME], found[PART], found[WHY]) == (None, b"\xff\0", "abc")
     assert found[READ] == datetime.fromtimestamp(1000, UTC)
 
 
 def test_a_row_with_other_columns_is_not_read() -> None:
     with pytest.raises(ValueError, match="zip"):
-        TABLE.found((7, "b.1", 99))
+        TABLE.read((7, "b.1", 99))
 
 
 def test_a_text_by_people_fits_into_its_column() -> None:

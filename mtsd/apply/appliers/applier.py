@@ -10,7 +10,7 @@ from typing import Protocol
 from mtsd.apply.branches.branches import Branches
 from mtsd.apply.position.position_tables import InDoubt
 from mtsd.apply.rows.bundle import Bundle
-from mtsd.apply.tables.table_layout import FoundTable
+from mtsd.apply.tables.table_layout import TargetTable
 from mtsd.model.errors import MtsdError, ServerError
 from mtsd.model.group import Group
 from mtsd.model.gtid import Gtid
@@ -147,7 +147,7 @@ class Applier(Protocol):
         """
         ...
 
-    async def read_table(self, database: str, table: str) -> FoundTable:
+    async def read_table(self, database: str, table: str) -> TargetTable:
         """Return what the target knows about a table."""
         ...
 

@@ -29,7 +29,7 @@ from mtsd.apply.statements.statements import apply_statement
 from mtsd.apply.statements.unprotected import apply_unprotected
 from mtsd.apply.tables.known_tables import KnownTables
 from mtsd.apply.tables.table_engines import TableEngines
-from mtsd.apply.tables.table_layout import FoundTable
+from mtsd.apply.tables.table_layout import TargetTable
 from mtsd.apply.tables.table_loading import load_table
 from mtsd.binlog.events.table_map import name_of
 from mtsd.model.error_numbers import ER
@@ -251,7 +251,7 @@ class SessionApplier(ABC):
     async def explain(self, error: ServerError, rows: Sequence[bytes]) -> ServerError:
         """See `Applier`."""
 
-    async def read_table(self, database: str, table: str) -> FoundTable:
+    async def read_table(self, database: str, table: str) -> TargetTable:
         """See `Applier`."""
         return await load_table(self._connection, database, table)
 

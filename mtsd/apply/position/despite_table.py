@@ -24,4 +24,4 @@ class DespiteTable(ChannelTable):
 
     def gtids(self, rows: list[Row]) -> GtidSet:
         """Parse the rows of `select`: there is one at most."""
-        return GtidSet.parse(_TABLE.found(rows[0])[_GTIDS]) if rows else GtidSet()
+        return GtidSet.parse(_TABLE.read(rows[0])[_GTIDS]) if rows else GtidSet()

@@ -13,9 +13,9 @@ from mtsd.apply.position.table_declaration import (
     NAME_COLUMN,
     ONE_A_CHANNEL,
     ChannelTable,
-    Found,
     Pair,
     PositionColumns,
+    StoredRow,
     Table,
     flag,
     moment,
@@ -98,7 +98,7 @@ class FailedGroups:
 
     def stopped(self, row: Row) -> StoppedGroup:
         """Parse a row of `select_stopped`."""
-        found = _STOPPED.found(row)
+        found = _STOPPED.read(row)
         group = _group(found, later_applied=found[_LATER])
         return StoppedGroup(group, found[_MESSAGE], found[_STOPPED_AT])
 
@@ -116,7 +116,7 @@ class FailedGroups:
 
     def skipped(self, row: Row) -> SkippedGroup:
         """Parse a row of `select_skipped`."""
-        found = _SKIPPED.found(row)
+        found = _SKIPPED.read(row)
         return SkippedGroup(
             _group(found), found[_MESSAGE], found[_WHO], found[_WHY], found[_SKIPPED_AT]
         )
@@ -138,10 +138,10 @@ def _values(group: FailedGroup, message: str) -> list[Pair]:
     ]
 
 
-def _group(found: Found, *, later_applied: bool = False) -> FailedGroup:
+def _group(found: StoredRow, *, later_applied: bool = False) -> FailedGroup:
     return FailedGroup(
         found[_NUMBER],
-        _END.found(found) if found[_END.file] else None,
+        _END.read(found) if found[_END.file] else None,
         found[_GTID],
         tuple(filter(None, found[_DATABASES].split(","))),
         found[_KIND],

@@ -44,7 +44,7 @@ class LastStopTable(ChannelTable):
 
     def stop(self, row: Row) -> LastStop:
         """Parse a row of `select`."""
-        found = _TABLE.found(row)
+        found = _TABLE.read(row)
         return LastStop(
             int(found[_STOPPED].timestamp()),
             found[_GRACEFUL],

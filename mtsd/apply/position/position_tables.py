@@ -238,7 +238,7 @@ class PositionTables:
 
     def channel_row(self, row: Row) -> ChannelRow:
         """Parse a row of `select_channel`. Raises NeedsPersonError on another schema version."""
-        found = _CHANNELS.found(row)
+        found = _CHANNELS.read(row)
         version = found[_VERSION]
         if version not in KNOWN_VERSIONS:
             refused = refuse(VERSION, schema=self.schema, version=version, known=SHOWN_VERSIONS)
@@ -246,7 +246,7 @@ class PositionTables:
         gtids = found[_EXECUTED]
         mark = LowWaterMark(
             found[_NUMBER],
-            _MARK.found(found),
+            _MARK.read(found),
             None if gtids is None else GtidSet.parse(gtids),
             TemporaryTables.parse(found[_TEMPORARY]),
         )
@@ -302,11 +302,11 @@ class PositionTables:
 
     def in_doubt(self, row: Row) -> InDoubt:
         """Parse a row of `select_in_doubt`."""
-        found = _IN_DOUBT.found(row)
+        found = _IN_DOUBT.read(row)
         return InDoubt(
             found[_NUMBER],
             found[_WORKER],
-            SOURCE_POSITION.found(found),
+            SOURCE_POSITION.read(found),
             found[_KIND],
             found[_EVIDENCE],
             found[_SOURCE_GTID],

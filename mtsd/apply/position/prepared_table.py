@@ -13,7 +13,7 @@ from typing import Final
 from mtsd.apply.position.table_declaration import (
     CHANNEL,
     ChannelTable,
-    Found,
+    StoredRow,
     Table,
     flag,
     in_hex,
@@ -106,7 +106,7 @@ class PreparedTable(ChannelTable):
 
     def row(self, row: Row) -> PreparedRow:
         """Parse a row of `select_prepared`."""
-        found = _TABLE.found(row)
+        found = _TABLE.read(row)
         kind = found[_CHANGES]
         return PreparedRow(
             _xid(found),
@@ -142,5 +142,5 @@ class PreparedTable(ChannelTable):
         return self.delete_completed(xid) + b" AND %b<%d" % (_NUMBER.quoted, number)
 
 
-def _xid(found: Found) -> XaXid:
+def _xid(found: StoredRow) -> XaXid:
     return XaXid(found[_FORMAT], found[_GTRID], found[_BQUAL])

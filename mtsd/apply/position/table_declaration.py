@@ -158,7 +158,7 @@ ONE_A_CHANNEL: Final = Column(
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StoredRow:
     """A row of a table, by its columns."""
 
     values: Mapping[str, object]
@@ -181,9 +181,9 @@ class PositionColumns:
             return self.file.of(""), self.offset.of(0)
         return self.file.of(position.file), self.offset.of(position.offset)
 
-    def found(self, found: Found) -> Position:
+    def read(self, row: StoredRow) -> Position:
         """Return the position in a row."""
-        return Position(found[self.file], found[self.offset])
+        return Position(row[self.file], row[self.offset])
 
 
 SOURCE_POSITION: Final = PositionColumns(
@@ -213,10 +213,10 @@ class Table:
         inside = ",\n".join(lines)
         return f"CREATE TABLE IF NOT EXISTS {name} (\n{inside}\n) {TABLE_OPTIONS}".encode()
 
-    def found(self, row: Row) -> Found:
+    def read(self, row: Row) -> StoredRow:
         """Return a row of a query for `selected`."""
         names = [column.name for column in self.columns if column.is_read]
-        return Found(dict(zip(names, row, strict=True)))
+        return StoredRow(dict(zip(names, row, strict=True)))
 
 
 class ChannelTable:

@@ -61,7 +61,7 @@ class IdentityTable(ChannelTable):
 
     def identity(self, row: Row) -> TargetIdentity:
         """Parse a row of `select`."""
-        found = _TABLE.found(row)
+        found = _TABLE.read(row)
         return TargetIdentity(found[_UUID], found[_PLACE])
 
     def replace_identity(self, identity: TargetIdentity) -> bytes:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from mtsd.apply.rows.row_sql import columns_present
-from mtsd.apply.tables.table_layout import FoundTable, layout_of
+from mtsd.apply.tables.table_layout import TargetTable, layout_of
 from mtsd.binlog.events.rows import DELETES, INSERTS, parse_rows_header
 from mtsd.binlog.events.table_map import TableMap
 from mtsd.binlog.values.column_format import ColumnFormat, column_formats
@@ -32,7 +32,7 @@ _LONGEST_VALUE: Final = 64
 _MOST_COLUMNS: Final = 16
 
 
-def row_in_words(table: TableMap, found: FoundTable, event: bytes) -> str:
+def row_in_words(table: TableMap, found: TargetTable, event: bytes) -> str:
     """Return what an event of one row does to which row, in one line: "delete from a.t, id = 7".
 
     Raises BinlogError.
@@ -60,7 +60,7 @@ def row_in_words(table: TableMap, found: FoundTable, event: bytes) -> str:
 
 
 def _described(
-    table: TableMap, found: FoundTable
+    table: TableMap, found: TargetTable
 ) -> tuple[Sequence[ColumnFormat], Sequence[tuple[int, ...]]]:
     """Return the columns' formats, and the keys that find a row, by columns."""
     layout = None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from mtsd.apply.tables.key_definitions import ForeignKey, FoundKeys, KeyDefinitions, TableName
+from mtsd.apply.tables.key_definitions import ForeignKey, KeyDefinitions, TableName, UniqueKeys
 from mtsd.apply.tables.table_keys import BY_THEMSELVES, ByRow, families_of, keys_of
 from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.events.table_map import TableMap, parse_table_map
@@ -68,7 +68,7 @@ class ChangedKeys:
         self._as_sql = as_sql
         self._bind = [frozenset(map(self._folded, together)) for together in bind]
         self._databases = set(known.databases)
-        self._tables: dict[TableName, FoundKeys] = dict(known.tables)
+        self._tables: dict[TableName, UniqueKeys] = dict(known.tables)
         self._foreign_keys = list(known.foreign_keys)
         self._redefined: dict[str, int] = {}
         """By database whose keys are not known: the newest group that defines something in it."""

@@ -21,7 +21,7 @@ _PERIOD_TYPES = frozenset({"date", "datetime", "timestamp"})
 
 
 @dataclass(frozen=True, slots=True)
-class FoundColumn:
+class DefinedColumn:
     """A column; the target computes one that is `generated`."""
 
     column: TableColumn
@@ -30,7 +30,7 @@ class FoundColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundPart:
+class UniquePart:
     """A part of a unique key: a column by its name, "" for an expression.
 
     `characters` is how many of them a prefix has, 0 for the whole column.
@@ -41,7 +41,7 @@ class FoundPart:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundKeys:
+class UniqueKeys:
     """A table and its unique keys, the primary one first.
 
     `overlaps`: some are not about equal values, but about periods. `triggers` are run for the rows
@@ -49,8 +49,8 @@ class FoundKeys:
     """
 
     engine: str
-    columns: tuple[FoundColumn, ...]
-    unique: tuple[tuple[FoundPart, ...], ...]
+    columns: tuple[DefinedColumn, ...]
+    unique: tuple[tuple[UniquePart, ...], ...]
     overlaps: bool = False
     triggers: bool = False
     versioned: bool = False
@@ -76,7 +76,7 @@ class KeyDefinitions:
     """Everything found in some databases; `foreign_keys` are those of all databases."""
 
     databases: frozenset[str]
-    tables: Mapping[TableName, FoundKeys]
+    tables: Mapping[TableName, UniqueKeys]
     foreign_keys: tuple[ForeignKey, ...]
 
 
@@ -120,11 +120,11 @@ class _Reader:
         return frozenset(self._name(name) for (name,) in names)
 
     @understood("target")
-    async def tables(self) -> dict[TableName, FoundKeys]:
+    async def tables(self) -> dict[TableName, UniqueKeys]:
         columns = await self._columns()
         unique = await self._unique()
         triggers = await self._triggers()
-        found: dict[TableName, FoundKeys] = {}
+        found: dict[TableName, UniqueKeys] = {}
         for database, table, engine, kind in await self._rows(
             "SELECT table_schema, table_name, engine, table_type FROM information_schema.tables"
             " WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')"
@@ -132,7 +132,7 @@ class _Reader:
             name = self._name(database), self._name(table)
             keys = unique.get(name, ())
             of = columns.get(name, ())
-            found[name] = FoundKeys(
+            found[name] = UniqueKeys(
                 str(engine).lower(),
                 of,
                 keys,
@@ -176,15 +176,15 @@ class _Reader:
             )
         return tuple(found)
 
-    async def _columns(self) -> dict[TableName, tuple[FoundColumn, ...]]:
-        found: dict[TableName, list[FoundColumn]] = {}
+    async def _columns(self) -> dict[TableName, tuple[DefinedColumn, ...]]:
+        found: dict[TableName, list[DefinedColumn]] = {}
         for database, table, nullable, expression, *rest in await self._rows(
             "SELECT table_schema, table_name, is_nullable, generation_expression,"
             f" {COLUMNS} FROM information_schema.columns",
             order="table_schema, table_name, ordinal_position",
         ):
             name = self._name(database), self._name(table)
-            column = FoundColumn(
+            column = DefinedColumn(
                 table_column(tuple(rest)),
                 nullable=str(nullable).upper() != "NO",
                 generated=bool(expression),
@@ -192,15 +192,15 @@ class _Reader:
             found.setdefault(name, []).append(column)
         return {name: tuple(columns) for name, columns in found.items()}
 
-    async def _unique(self) -> dict[TableName, tuple[tuple[FoundPart, ...], ...]]:
-        found: dict[TableName, dict[str, list[FoundPart]]] = {}
+    async def _unique(self) -> dict[TableName, tuple[tuple[UniquePart, ...], ...]]:
+        found: dict[TableName, dict[str, list[UniquePart]]] = {}
         for database, table, index, column, characters in await self._rows(
             "SELECT table_schema, table_name, index_name, column_name, sub_part"
             " FROM information_schema.statistics WHERE non_unique = 0",
             order="table_schema, table_name, index_name <> 'PRIMARY', index_name, seq_in_index",
         ):
             keys = found.setdefault((self._name(database), self._name(table)), {})
-            part = FoundPart("" if column is None else str(column), int(str(characters or 0)))
+            part = UniquePart("" if column is None else str(column), int(str(characters or 0)))
             keys.setdefault(str(index), []).append(part)
         return {name: tuple(map(tuple, keys.values())) for name, keys in found.items()}
 
@@ -243,7 +243,9 @@ class _Reader:
         return folded(str(name)) if self._fold_case else str(name)
 
 
-def _may_overlap(columns: tuple[FoundColumn, ...], keys: tuple[tuple[FoundPart, ...], ...]) -> bool:
+def _may_overlap(
+    columns: tuple[DefinedColumn, ...], keys: tuple[tuple[UniquePart, ...], ...]
+) -> bool:
     """Tell whether a unique key has two columns that may be the ends of a period."""
     ends = {each.column.name for each in columns if _is_time(each.column.text)}
     return any(len(ends.intersection(part.column for part in key)) > 1 for key in keys)

@@ -12,11 +12,11 @@ from typing import Final
 
 from mtsd.apply.tables.column_fit import ColumnShape, Fit, fit, shapes_of_event
 from mtsd.apply.tables.key_definitions import (
+    DefinedColumn,
     ForeignKey,
-    FoundColumn,
-    FoundKeys,
-    FoundPart,
     TableName,
+    UniqueKeys,
+    UniquePart,
 )
 from mtsd.apply.tables.table_columns import TableColumn
 from mtsd.binlog.bytes.character_sets import character_set
@@ -93,7 +93,7 @@ class _Part:
 def keys_of(
     table: TableMap,
     name: TableName,
-    tables: Mapping[TableName, FoundKeys],
+    tables: Mapping[TableName, UniqueKeys],
     foreign_keys: Sequence[ForeignKey],
     *,
     as_sql: bool,
@@ -129,7 +129,7 @@ def keys_of(
     return ByRow(formats, keys)
 
 
-def why_whole(found: FoundKeys) -> str:
+def why_whole(found: UniqueKeys) -> str:
     """Return why a table's own keys do not tell what its rows depend on; "" if they do."""
     if found.engine not in WITH_KEYS:
         return f"its storage engine is {found.engine}"
@@ -149,7 +149,7 @@ def why_whole(found: FoundKeys) -> str:
 
 
 def _foreign_reason(
-    tables: Mapping[TableName, FoundKeys], foreign_keys: Sequence[ForeignKey]
+    tables: Mapping[TableName, UniqueKeys], foreign_keys: Sequence[ForeignKey]
 ) -> str:
     """Return why foreign keys do not tell which row refers to which; "" if they do."""
     for foreign in foreign_keys:
@@ -174,7 +174,7 @@ def _compared(part: _Part) -> tuple[Equality, ColumnType, int, int, str]:
 
 
 def _keys(
-    name: TableName, found: FoundKeys, foreign_keys: Sequence[ForeignKey]
+    name: TableName, found: UniqueKeys, foreign_keys: Sequence[ForeignKey]
 ) -> Iterator[RowKey]:
     identity = _identity(found)
     for key in found.unique:
@@ -206,18 +206,18 @@ def _referred(parent: TableName, columns: tuple[str, ...]) -> int:
     return hash(("referred", parent, tuple(column.lower() for column in columns)))
 
 
-def _whole_columns(columns: Sequence[str]) -> tuple[FoundPart, ...]:
-    return tuple(map(FoundPart, columns))
+def _whole_columns(columns: Sequence[str]) -> tuple[UniquePart, ...]:
+    return tuple(map(UniquePart, columns))
 
 
-def _key_parts(found: FoundKeys, key: Sequence[FoundPart]) -> tuple[KeyPart, ...]:
+def _key_parts(found: UniqueKeys, key: Sequence[UniquePart]) -> tuple[KeyPart, ...]:
     return tuple(
         KeyPart(part.place, part.equality, part.nullable, of.characters)
         for part, of in zip(_parts(found, key) or (), key, strict=True)
     )
 
 
-def _identity(found: FoundKeys) -> tuple[FoundPart, ...] | None:
+def _identity(found: UniqueKeys) -> tuple[UniquePart, ...] | None:
     """Return the first unique key without NULL: every row has a value of it."""
     for key in found.unique:
         parts = _parts(found, key)
@@ -226,7 +226,7 @@ def _identity(found: FoundKeys) -> tuple[FoundPart, ...] | None:
     return None
 
 
-def _parts(found: FoundKeys, key: Sequence[FoundPart]) -> list[_Part] | None:
+def _parts(found: UniqueKeys, key: Sequence[UniquePart]) -> list[_Part] | None:
     """Return a key's columns; None if equal values may have bytes that tell nothing."""
     places = {each.column.name.lower(): place for place, each in enumerate(found.columns)}
     parts = []
@@ -244,7 +244,7 @@ def _parts(found: FoundKeys, key: Sequence[FoundPart]) -> list[_Part] | None:
     return parts or None
 
 
-def _equality(found: FoundColumn) -> Equality | None:
+def _equality(found: DefinedColumn) -> Equality | None:
     shape, collation = found.column.shape, found.column.collation
     if shape is None or shape.array:
         return None

@@ -49,7 +49,7 @@ MISFIT = Reason(
 
 
 @dataclass(frozen=True, slots=True)
-class FoundTable:
+class TargetTable:
     """What the target's information schema says about a table; no columns: it does not exist."""
 
     columns: tuple[TableColumn, ...]
@@ -135,7 +135,7 @@ def at_instant(name: bytes, literal: bytes) -> bytes:
 
 
 def layout_of(
-    table: TableMap, found: FoundTable, *, computed: bool = False, zoned: bool = False
+    table: TableMap, found: TargetTable, *, computed: bool = False, zoned: bool = False
 ) -> TableLayout | Refused:
     """Decide how a table's rows are written: see `TableLayout` for `computed` and `zoned`.
 
@@ -214,7 +214,7 @@ def layout_of(
 
 
 def _hidden(
-    table: TableMap, formats: Sequence[ColumnFormat], found: FoundTable, visible: int
+    table: TableMap, formats: Sequence[ColumnFormat], found: TargetTable, visible: int
 ) -> dict[int, TableColumn]:
     """Return the source's columns, by index, of which each has the hash of a unique key.
 

@@ -3,17 +3,17 @@
 from mtsd.apply.sql import literals
 from mtsd.apply.tables.misread_tables import is_versioned
 from mtsd.apply.tables.table_columns import read_columns
-from mtsd.apply.tables.table_layout import FoundTable
+from mtsd.apply.tables.table_layout import TargetTable
 from mtsd.wire.connection import Connection
 from mtsd.wire.understood import understood
 
 
 @understood("target")
-async def load_table(connection: Connection, database: str, table: str) -> FoundTable:
+async def load_table(connection: Connection, database: str, table: str) -> TargetTable:
     """Return what the target knows about a table. Raises ServerError, ConnectionLostError."""
     columns = await read_columns(connection, database, table)
     if not columns:
-        return FoundTable((), (), ())
+        return TargetTable((), (), ())
     named = b"CONVERT(%b USING utf8mb4)"
     schema, name = named % literals.text(database), named % literals.text(table)
     parts = await connection.query(
@@ -37,7 +37,7 @@ async def load_table(connection: Connection, database: str, table: str) -> Found
         b"SELECT trigger_name FROM information_schema.triggers"
         b" WHERE event_object_schema = %b AND event_object_table = %b ORDER BY 1" % (schema, name)
     )
-    return FoundTable(
+    return TargetTable(
         tuple(columns),
         tuple(tuple(names) for index, names in keys.items() if index not in unfit),
         tuple(str(trigger) for (trigger,) in triggers),

@@ -25,7 +25,7 @@ from mtsd.operations.check.facts import (
     PositionFacts,
 )
 from mtsd.replica.guards.one_channel import Channel, read_channels
-from mtsd.replica.recovery.recovery import FoundTables, read_failed, read_tables, read_workers
+from mtsd.replica.recovery.recovery import ExistingTables, read_failed, read_tables, read_workers
 from mtsd.replica.run.position_home import read_home
 from mtsd.replica.run.settled_policy import read_chosen
 from mtsd.schedule.done.executed_groups import recovered
@@ -39,7 +39,7 @@ _NOWHERE = LowWaterMark(0, NOWHERE, None)
 async def read_position(connection: Connection, tables: PositionTables) -> PositionFacts:
     """Query the position schema, as far as the user may read it. Raises ConnectionLostError."""
     daemon: object = None
-    found = FoundTables({}, (), filled=False)
+    found = ExistingTables({}, (), filled=False)
     channel: ChannelFacts | None = None
     channels: list[Channel] = []
     refused = ""
@@ -88,7 +88,7 @@ async def read_position(connection: Connection, tables: PositionTables) -> Posit
 
 
 async def _channel(
-    connection: Connection, tables: PositionTables, found_tables: FoundTables
+    connection: Connection, tables: PositionTables, found_tables: ExistingTables
 ) -> ChannelFacts | None:
     name = literals.name(tables.schema) + b".`slave_relay_log_info`"
     found = await connection.query(

@@ -88,7 +88,7 @@ async def make_tables(connection: Connection, tables: PositionTables) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundTables:
+class ExistingTables:
     """The existing position tables, in the form that `defect` needs."""
 
     engines: dict[str, str]
@@ -96,7 +96,7 @@ class FoundTables:
     filled: bool
 
 
-async def read_tables(connection: Connection, tables: PositionTables) -> FoundTables:
+async def read_tables(connection: Connection, tables: PositionTables) -> ExistingTables:
     """Query the position tables. Raises ServerError, ConnectionLostError."""
     found = await connection.query(tables.select_tables())
     engines = {str(name): str(engine) for name, engine in found}
@@ -106,7 +106,7 @@ async def read_tables(connection: Connection, tables: PositionTables) -> FoundTa
         # A start that was killed may have left the token alone.
         telling_ones = [name for name in engines if name != LOCK_TOKEN]
         filled = any([await connection.query(tables.select_any(name)) for name in telling_ones])
-    return FoundTables(engines, tuple(str(name) for (name,) in columns), filled)
+    return ExistingTables(engines, tuple(str(name) for (name,) in columns), filled)
 
 
 @understood("target")

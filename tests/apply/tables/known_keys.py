@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from mtsd.apply.tables.column_fit import ColumnShape
 from mtsd.apply.tables.key_definitions import (
+    DefinedColumn,
     ForeignKey,
-    FoundColumn,
-    FoundKeys,
-    FoundPart,
     KeyDefinitions,
     TableName,
+    UniqueKeys,
+    UniquePart,
 )
 from mtsd.apply.tables.table_columns import TableColumn
 from mtsd.binlog.values.column_type import ColumnType
@@ -18,20 +18,20 @@ from mtsd.binlog.values.column_type import ColumnType
 INT = ColumnShape(ColumnType.LONG, 4)
 
 
-def column(name: str, shape: ColumnShape | None = INT) -> FoundColumn:
-    return FoundColumn(TableColumn(name, "int", shape, "", ""), nullable=False, generated=False)
+def column(name: str, shape: ColumnShape | None = INT) -> DefinedColumn:
+    return DefinedColumn(TableColumn(name, "int", shape, "", ""), nullable=False, generated=False)
 
 
-KEYED = FoundKeys("innodb", (column("id"),), ((FoundPart("id"),),))
+KEYED = UniqueKeys("innodb", (column("id"),), ((UniquePart("id"),),))
 UNKEYED = replace(KEYED, unique=())
 T, U, PARENT, CHILD = ("d", "t"), ("d", "u"), ("p", "parent"), ("c", "child")
 REFERS = ForeignKey(CHILD, ("id",), PARENT, ("id",))
 
 
 def known(
-    *foreign_keys: ForeignKey, databases: Iterable[str] = "dcpe", **others: FoundKeys
+    *foreign_keys: ForeignKey, databases: Iterable[str] = "dcpe", **others: UniqueKeys
 ) -> KeyDefinitions:
-    tables: dict[TableName, FoundKeys] = dict.fromkeys((T, U, PARENT, CHILD), KEYED)
+    tables: dict[TableName, UniqueKeys] = dict.fromkeys((T, U, PARENT, CHILD), KEYED)
     tables |= {("e", name): found for name, found in others.items()}
     return KeyDefinitions(frozenset(databases), tables, foreign_keys)
 

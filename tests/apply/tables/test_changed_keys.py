@@ -7,10 +7,10 @@ import pytest
 from mtsd.apply.tables.changed_keys import ChangedKeys
 from mtsd.apply.tables.column_fit import ColumnShape
 from mtsd.apply.tables.key_definitions import (
-    FoundColumn,
-    FoundKeys,
-    FoundPart,
+    DefinedColumn,
     TableName,
+    UniqueKeys,
+    UniquePart,
 )
 from mtsd.apply.tables.table_columns import TableColumn
 from mtsd.binlog.values.column_type import ColumnType
@@ -88,14 +88,14 @@ def test_a_table_with_columns_of_other_types_is_a_whole() -> None:
 
 def test_a_primary_key_that_only_the_target_has_moves_the_other_columns() -> None:
     """Where the source has a column that the target lacks, the numbers of columns are equal."""
-    added = FoundColumn(TableColumn("my_row_id", "int", INT, "", "INVISIBLE"), False, False)
-    fill = ChangedKeys(known(other=FoundKeys("innodb", (added,), ((FoundPart("my_row_id"),),))))
+    added = DefinedColumn(TableColumn("my_row_id", "int", INT, "", "INVISIBLE"), False, False)
+    fill = ChangedKeys(known(other=UniqueKeys("innodb", (added,), ((UniquePart("my_row_id"),),))))
     assert meet(fill, changing(("e", "other"), 1), changing(("e", "other"), 2))
 
 
 def test_a_table_with_document_ids_is_a_whole() -> None:
     documents = replace(
-        KEYED, columns=(column("FTS_DOC_ID"),), unique=((FoundPart("FTS_DOC_ID"),),)
+        KEYED, columns=(column("FTS_DOC_ID"),), unique=((UniquePart("FTS_DOC_ID"),),)
     )
     fill = ChangedKeys(known(other=documents))
     assert meet(fill, changing(("e", "other"), 1), changing(("e", "other"), 2))
@@ -107,7 +107,7 @@ def test_a_table_with_document_ids_is_a_whole() -> None:
      replace(KEYED, triggers=True)],
     ids=["rows of another server", "rows of other tables", "triggers"],
 )  # fmt: skip
-def test_what_may_change_anything_runs_alone(found: FoundKeys) -> None:
+def test_what_may_change_anything_runs_alone(found: UniqueKeys) -> None:
     fill = ChangedKeys(known(other=found))
     assert fill(changing(("e", "other"), 1)).alone
     assert not fill(changing(T, 1)).alone
