@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
+from pathlib import Path
 
 from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
 from mtsd.cli.complaint import complain
@@ -14,6 +15,8 @@ from mtsd.model.errors import MtsdError
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.outcome.exit_status import ExitStatus
 from mtsd.operations.adopt import adopt_position
+from mtsd.operations.copies.beginning import Copies, OnTarget
+from mtsd.operations.copies.reading import read_copied
 from mtsd.operations.position import Meant, Moved, reset_position, set_position
 from mtsd.operations.stored_status import read_stored
 from mtsd.replica.guards.executed_beyond import WORD
@@ -24,13 +27,18 @@ example:
   mtsd position show --config config.toml
   mtsd position set binlog.000042:157 --config config.toml
   mtsd position set gtid:3e11fa47-71ca-11e1-9e33-c80aa9429562:1-77 --config config.toml
+  mtsd position set --from dump.sql --dry-run --config config.toml
   mtsd position reset --config config.toml
   mtsd position adopt --config config.toml
 
 adopt is for position tables that were copied to another server together with the data: they go on
 as a replica of its own. All but show require the daemon to be stopped. set and reset change nothing
 but the position: what lies between the old and the new one is applied again, or never. set says
-what that is, and asks for --back or --forward where a channel has begun. Only what a split
+what that is, and asks for --back or --forward where a channel has begun. set --from takes the place
+out of a copy: FILE is a dump by mysqldump or mariadb-dump, mydumper's metadata, MySQL Shell's
+@.json, xtrabackup_binlog_info, what SHOW REPLICA STATUS\\G prints, a folder with one of these, or -
+for standard input; the words clone and replica mean what the target itself was cloned from, and the
+place that its own replica has stopped at. Only what a split
 transaction has left prepared is committed or rolled back before. If a group is in doubt, they
 refuse, and --drop-doubt makes them forget it. exit status: 0; 3 if it is refused
 """
@@ -47,12 +55,21 @@ def register(subparsers: Subparsers) -> None:
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     _action(actions, "show", "show what the position tables say; nothing is locked", _show)
     change = _action(actions, "set", "continue from another place", _set, " binlog.000042:157")
-    change.add_argument(
+    where = change.add_mutually_exclusive_group(required=True)
+    where.add_argument(
         "place",
+        nargs="?",
         type=_place,
         metavar="PLACE",
         help='as [source] start: "FILE:POS", "gtid:SET", "earliest" or "latest"',
     )
+    where.add_argument(
+        "--from",
+        dest="copy",
+        metavar="COPY",
+        help="after a copy: its FILE or folder, - for standard input, clone, or replica",
+    )
+    change.add_argument("--dry-run", action="store_true", help="only say what would be done")
     change.add_argument(
         "--back", action="store_true", help="although transactions are applied again"
     )
@@ -65,6 +82,11 @@ def register(subparsers: Subparsers) -> None:
         action="store_true",
         help="although the target has executed transactions after it, by GTID: their changes are"
         " not there, so they are applied",
+    )
+    change.add_argument(
+        "--although-missing",
+        action="store_true",
+        help="with --from: although the target has none of a database's tables",
     )
     reset = _action(actions, "reset", "forget it: the next start begins at [source] start", _reset)
     _action(actions, "adopt", "go on as a replica of its own with tables that were copied", _adopt)
@@ -107,8 +129,20 @@ def _place(text: str) -> Start:
 
 def _set(args: argparse.Namespace) -> int:
     settings = load_configuration(args).settings
-    meant = Meant(args.back, args.forward, args.despite_executed, args.drop_doubt)
-    return _change(set_position(settings, args.place, meant))
+    meant = Meant(
+        args.back, args.forward, args.despite_executed, args.drop_doubt, args.although_missing
+    )
+    try:
+        place = args.place if args.copy is None else _copies(args.copy)
+    except MtsdError as error:
+        return complain(error, ExitStatus.NEEDS_PERSON)
+    return _change(set_position(settings, place, meant, dry_run=args.dry_run), args.dry_run)
+
+
+def _copies(named: str) -> Copies:
+    if named in {each.value for each in OnTarget}:
+        return OnTarget(named)
+    return read_copied(Path(named))
 
 
 def _reset(args: argparse.Namespace) -> int:
@@ -137,7 +171,7 @@ def _report_settled(settled: Iterable[tuple[int, Verdict]]) -> None:
         print_line(f"group {number}, which was split, is {done}: what was left of it is settled")
 
 
-def _change(change: Coroutine[None, None, Moved]) -> int:
+def _change(change: Coroutine[None, None, Moved], dry_run: bool = False) -> int:
     try:
         moved = asyncio.run(change)
     except MtsdError as error:
@@ -148,8 +182,12 @@ def _change(change: Coroutine[None, None, Moved]) -> int:
             f"warning: {xid} was prepared on the target, and no record says so any more: unless the"
             f" source completes it, its locks stay until XA COMMIT {xid} or XA ROLLBACK {xid}"
         )
+    if moved.copy is not None:
+        print_line(f"from {moved.copy.copied}")
+        if moved.copy.unseen:
+            tell("warning: the source shows its user no tables: is the copy on the target?")
     print_line(f"was  {_text(moved.before)}")
-    print_line(f"now  {_text(moved.after)}")
+    print_line(f"{'then' if dry_run else 'now '} {_text(moved.after)}")
     if moved.by.back:
         print_line(f"back by {moved.by.back}, which are applied again")
     if moved.by.forward:

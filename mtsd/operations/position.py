@@ -14,6 +14,7 @@ from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.outcome.command import command
 from mtsd.model.outcome.reason import Refused
 from mtsd.model.xa_xid import XaXid
+from mtsd.operations.copies.beginning import BeginsAfter, Copies, OnTarget, begin_after
 from mtsd.operations.moved_by import Former, MovedBy, moved_by
 from mtsd.operations.stopped_channel import StoppedChannel, stopped_channel
 from mtsd.replica.core.endpoints import endpoint, identity
@@ -44,6 +45,8 @@ class Moved:
     by: MovedBy = field(default_factory=MovedBy)
     prepared: tuple[XaXid, ...] = ()
     """XA transactions of the source that the channel had prepared, and has forgotten now."""
+    copy: BeginsAfter | None = None
+    """The copy that the new position is after, if it is after one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +61,16 @@ class Meant:
     """What the target has executed by GTID is applied all the same."""
     drop_doubt: bool = False
     """A group in doubt is forgotten."""
+    although_missing: bool = False
+    """The target has none of a copy's tables."""
 
 
-async def set_position(settings: Settings, start: Start, meant: Meant) -> Moved:
+async def set_position(
+    settings: Settings, place: Start | Copies, meant: Meant, *, dry_run: bool = False
+) -> Moved:
     """Let the channel continue from another place of its source, or of another source.
+
+    With `dry_run` it only decides, and nothing is written.
 
     What the workers have committed past the low-water mark is forgotten: the new place is the
     whole position. Group numbers continue, so that none is used twice. What a split group has
@@ -81,6 +90,19 @@ async def set_position(settings: Settings, start: Start, meant: Meant) -> Moved:
         source = await open_source(endpoint("source", settings.source), replica)
         try:
             await require_alone(channel.connection, settings.source, source.traits)
+            copy = None
+            if isinstance(place, tuple | OnTarget):
+                copy = await begin_after(
+                    place,
+                    settings,
+                    source,
+                    channel.connection,
+                    traits,
+                    although_missing=meant.although_missing,
+                )
+                start = copy.start
+            else:
+                start = place
             state = await read_source_state(source.connection, source.traits, start)
             former = await _former(channel, source, state)
         finally:
@@ -102,6 +124,9 @@ async def set_position(settings: Settings, start: Start, meant: Meant) -> Moved:
             despite = executed_beyond(held.gtids, state.executed, mark.gtids)
         if problems:
             raise NeedsPersonError(". ".join(map(str, problems)))
+        before = row.mark if row is not None else None
+        if dry_run:
+            return Moved(before, mark, by=by, copy=copy)
         begun = ChannelRow(mark, 0, state.uuid, daemon_uuid)
         statements = channel.tables.begin_anew(begun)
         if despite:
@@ -116,7 +141,7 @@ async def set_position(settings: Settings, start: Start, meant: Meant) -> Moved:
             then=statements,
             fold_case=traits.rules_ignore_case,
         )
-        return Moved(row.mark if row is not None else None, mark, settled, by)
+        return Moved(before, mark, settled, by, copy=copy)
 
 
 async def _former(

@@ -1,14 +1,35 @@
-"""A shell for the lines of a page, between servers that it calls by name."""
+"""The commands of a page, and a shell for them, between servers that it calls by name."""
 
 import re
 import shlex
 import subprocess
+import tomllib
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from mtsd.cli.main import main
+from tests.replica.daemon_process import Value
 from tests.servers.mysqld import Server
+
+DOCS: Final = Path(__file__).parents[2] / "docs"
+_BLOCK: Final = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
+
+
+class Page:
+    """A page: its blocks of commands, each a list of lines, and its settings by key."""
+
+    def __init__(self, name: str) -> None:
+        blocks = _BLOCK.findall((DOCS / name).read_text(encoding="utf-8"))
+        self.steps = [text.splitlines() for language, text in blocks if language == "sh"]
+        self.settings: dict[str, Value] = {
+            f"{section}.{key}": value
+            for language, text in blocks
+            if language == "toml"
+            for section, values in tomllib.loads(text).items()
+            for key, value in values.items()
+        }
 
 
 class Shell:
@@ -44,6 +65,11 @@ class Shell:
     def _bash(self, line: str) -> str:
         for name, server in self._servers.items():
             line = line.replace(f"--host={name}", f"--socket={server.socket}")
+            line = line.replace(f"{name}:3306", f"127.0.0.1:{server.port}")
+            line = line.replace(f"'{name}':3306", f"'127.0.0.1':{server.port}")
+            line = line.replace(
+                f"SOURCE_HOST='{name}'", f"SOURCE_HOST='127.0.0.1', SOURCE_PORT={server.port}"
+            )
         for name in ("mysqldump", "mysql"):
             program = shlex.join(self._servers["db1"].installation.program(name))
             line = re.sub(rf"(^|\| ){name} ", rf"\1{program} --no-defaults ", line)

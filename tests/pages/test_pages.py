@@ -1,37 +1,32 @@
 """The pages for tasks, run as they stand, between two servers called db1 and db2, and then db3."""
 
-import re
-import tomllib
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.pages.shell import Shell
+from mtsd.cli.main import main
+from mtsd.model.outcome.exit_status import ExitStatus
+from tests.pages.shell import Page, Shell
 from tests.replica.daemon_process import DaemonProcess, Value, toml
 from tests.servers.mysqld import GTIDS, Server
 from tests.servers.pair import Pair
 
-DOCS: Final = Path(__file__).parents[2] / "docs"
+SHOP: Final = (
+    "CREATE DATABASE shop; CREATE TABLE shop.orders (id INT PRIMARY KEY AUTO_INCREMENT, what TEXT)"
+)
+STRANGER: Final = "4f22fa47-71ca-11e1-9e33-c80aa9429562"
+WITH_CLONE: Final = {**GTIDS, "performance_schema": "ON"}
 ROWS: Final = "SELECT * FROM shop.orders ORDER BY id"
 
 pytestmark = pytest.mark.servers
 
 
-class Page:
-    """A page: its blocks of commands, each a list of lines, and its settings by key."""
-
-    def __init__(self, name: str) -> None:
-        text = (DOCS / name).read_text(encoding="utf-8")
-        self.steps = [
-            block.splitlines() for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
-        ]
-        (configuration,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
-        self.settings: dict[str, Value] = {
-            f"{section}.{key}": value
-            for section, values in tomllib.loads(configuration).items()
-            for key, value in values.items()
-        }
+def refused(capsys: pytest.CaptureFixture[str], line: str) -> str:
+    """Return why a command refuses."""
+    capsys.readouterr()
+    assert main(line.split()[1:]) == ExitStatus.NEEDS_PERSON
+    return capsys.readouterr().err
 
 
 def insert(source: Server, what: str) -> None:
@@ -46,10 +41,7 @@ def test_from_the_first_hour_to_a_second_replica(
     with Pair(GTIDS, GTIDS) as pair:
         source, target = pair.source, pair.target
         shell = Shell(tmp_path, {"db1": source, "db2": target}, capsys)
-        source.sql(
-            "CREATE DATABASE shop; CREATE TABLE shop.orders"
-            " (id INT PRIMARY KEY AUTO_INCREMENT, what TEXT); CREATE DATABASE other"
-        )
+        source.sql(f"{SHOP}; CREATE DATABASE other")
         insert(source, "before the copy")
         first_hour = Page("first-hour.md")
         settings = first_hour.settings | here
@@ -96,3 +88,51 @@ def test_from_the_first_hour_to_a_second_replica(
                 assert len(source.sql(ROWS)) == 5
                 assert source.sql(ROWS) == target.sql(ROWS) == third.sql(ROWS)
                 assert daemon.stop() == second.stop() == 0
+
+
+def test_from_a_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Pair(WITH_CLONE, WITH_CLONE) as pair:
+        source, target = pair.source, pair.target
+        shell = Shell(tmp_path, {"db1": source, "db2": target}, capsys)
+        source.sql(SHOP)
+        insert(source, "before the copy")
+        daemon = DaemonProcess(source, target, tmp_path, {"filter.do_db": ["shop"]})
+        daemon.configure()
+        dump, clone, from_clone = Page("copy.md").steps
+        made, loaded, *positions = dump
+        shell.run(made)
+        insert(source, "after the copy")
+        assert "none of the source's tables in shop" in refused(capsys, positions[0])
+        shell.run(loaded)
+        assert "then binlog" in shell.run(positions[0])
+        assert "none yet" in shell.run("mtsd position show --config config.toml")
+        shell.run(positions[1])
+        with daemon:
+            daemon.wait_until_caught_up()
+            assert target.sql(ROWS) == source.sql(ROWS)
+            assert daemon.stop() == 0
+        assert "goes back by" in refused(capsys, "mtsd position set earliest --config config.toml")
+        assert "was not cloned" in refused(capsys, *from_clone)
+        *plugins, copied = clone
+        shell.run(*plugins)
+        # Here nothing watches the server that would start it again.
+        with pytest.raises(AssertionError, match="Restart server failed"):
+            shell.run(copied)
+        target.restart()
+        insert(source, "after the clone")
+        shell.run(*from_clone)
+        with daemon:
+            daemon.wait_until_caught_up()
+            assert len(source.sql(ROWS)) == 3
+            assert target.sql(ROWS) == source.sql(ROWS)
+            assert daemon.stop() == 0
+        # It is told to continue with what another server has written.
+        (other := tmp_path / "other.sql").write_text(
+            f"-- MySQL dump\nSET @@GLOBAL.GTID_PURGED='{STRANGER}:1-5';\n"
+        )
+        said = refused(capsys, f"mtsd position set --from {other} --config config.toml")
+        assert "of another server" in said
+        pair.discard()

@@ -1,0 +1,1 @@
+"""The place in the source's binary log that a copy of its data was taken at."""
