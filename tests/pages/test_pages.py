@@ -7,6 +7,7 @@ import pytest
 
 from mtsd.cli.main import main
 from mtsd.model.outcome.exit_status import ExitStatus
+from tests.fix_families import installed
 from tests.pages.shell import Page, Shell
 from tests.replica.daemon_process import DaemonProcess, Value, toml
 from tests.servers.mysqld import GTIDS, Server
@@ -20,6 +21,12 @@ WITH_CLONE: Final = {**GTIDS, "performance_schema": "ON"}
 ROWS: Final = "SELECT * FROM shop.orders ORDER BY id"
 
 pytestmark = pytest.mark.servers
+
+
+def wait_until_replicated(source: Server, target: Server) -> None:
+    """Wait for the target's own replica."""
+    gtids = source.binlog_end()[2]
+    assert target.sql(f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{gtids}', 60)") == [(0,)]
 
 
 def refused(capsys: pytest.CaptureFixture[str], line: str) -> str:
@@ -136,3 +143,118 @@ def test_from_a_copy(
         said = refused(capsys, f"mtsd position set --from {other} --config config.toml")
         assert "of another server" in said
         pair.discard()
+
+
+def test_taken_over_and_handed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Pair(GTIDS, GTIDS) as pair:
+        source, target = pair.source, pair.target
+        shell = Shell(tmp_path, {"db1": source, "db2": target}, capsys)
+        source.sql(
+            f"{SHOP}; CREATE USER repl IDENTIFIED BY 'secret-of-repl';"
+            " GRANT REPLICATION SLAVE ON *.* TO repl"
+        )
+        insert(source, "by the own replica")
+        daemon = DaemonProcess(source, target, tmp_path, {"source.start": ""})
+        daemon.configure()
+        stop, place, forget, purge, reset, configure = Page("take-over.md").steps
+        shell.run(*configure)
+        wait_until_replicated(source, target)
+        said = refused(capsys, *place)
+        assert "STOP REPLICA" in said
+        shell.run(*stop)
+        insert(source, "by mtsd")
+        assert "own replica" in shell.run(*place)
+        shell.run(*forget)
+        with daemon:
+            daemon.wait_until_caught_up()
+            assert target.sql(ROWS) == source.sql(ROWS)
+            assert daemon.stop() == 0
+        # Nobody can take an empty place, and none that mtsd has passed.
+        assert "no channel" in refused(capsys, *place)
+        shell.run(*purge, *reset)
+        insert(source, "by the own replica again")
+        shell.run(*configure)
+        wait_until_replicated(source, target)
+        assert target.sql(ROWS) == source.sql(ROWS)
+        for line in Page("gtids.md").steps[0]:
+            assert "gtid" in shell.run(line)
+
+
+def test_failover_promotion_and_upgrade(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Pair(GTIDS, GTIDS) as pair, Server({**GTIDS, "replica_net_timeout": 4}) as third:
+        source, target = pair.source, pair.target
+        shell = Shell(tmp_path, {"db1": source, "db2": target, "db3": third}, capsys)
+        third.sql(
+            f"CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_PORT = {source.port},"
+            " SOURCE_USER = 'root', SOURCE_AUTO_POSITION = 1, GET_SOURCE_PUBLIC_KEY = 1;"
+            " START REPLICA"
+        )
+        source.sql(f"{SHOP}; CREATE EVENT shop.e ON SCHEDULE EVERY 1 DAY DO DELETE FROM shop.x")
+        insert(source, "before the failover")
+        daemon = DaemonProcess(source, target, tmp_path)
+        with daemon:
+            daemon.wait_until_caught_up()
+            look, status = Page("upgrade.md").steps
+            assert look[0] == "mtsd --version"
+            shell.run(look[1])
+            assert shell.run(*status).split()[:2] == ["state", "running"]
+            assert daemon.stop() == 0
+        wait_until_replicated(source, third)
+        third.sql("STOP REPLICA; RESET REPLICA ALL")
+        source.kill()
+        daemon.source = third
+        daemon.settings["source.port"] = third.port
+        insert(third, "after the failover")
+        check, run, end, left, place, events = Page("failover.md").steps
+        daemon.configure()
+        shell.run(*check)
+        assert run == ["mtsd run --config config.toml"]
+        with daemon:
+            daemon.wait_until_caught_up()
+            assert len(target.sql(ROWS)) == 2
+            assert target.sql(ROWS) == third.sql(ROWS)
+            ended = shell.run(*end).split()[-1]
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+        assert ended in shell.run(left[0])
+        assert shell.run(left[1]) == "no group is in doubt\n"
+        assert not shell.run(left[2])
+        shell.run(*place)
+        assert "binlog.0" in (tmp_path / "promoted.txt").read_text()
+        shell.run(*events)
+        ((enabled,),) = target.sql("SELECT status FROM information_schema.events")
+        assert enabled == "ENABLED"
+        pair.discard()
+        third.discard()
+
+
+def test_from_mariadb_to_mysql(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    of_source = {"binlog_format": "ROW", "binlog_row_metadata": "FULL"}
+    with Pair(
+        of_source, GTIDS, installation=installed("11.8"), target_installation=installed("9.7")
+    ) as pair:
+        source, target = pair.source, pair.target
+        shell = Shell(tmp_path, {"db1": source, "db2": target}, capsys)
+        source.sql(f"{SHOP}; ALTER DATABASE shop CHARACTER SET utf8mb4")
+        insert(source, "before the copy")
+        daemon = DaemonProcess(source, target, tmp_path, {"filter.do_db": ["shop"]})
+        daemon.configure()
+        look, copy, follow = Page("mariadb-to-mysql.md").steps
+        assert "uca1400" in shell.run(*look)
+        shell.run(*copy)
+        insert(source, "after the copy")
+        shell.run(*follow)
+        with daemon:
+            daemon.wait_until_caught_up()
+            assert len(source.sql(ROWS)) == 2
+            assert target.sql(ROWS) == source.sql(ROWS)
+            assert daemon.stop() == 0

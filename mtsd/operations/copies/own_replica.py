@@ -5,10 +5,12 @@ is Exec_Source_Log_Pos, unless a worker has gone past it: after a crash of sever
 server itself can fill what is between (START REPLICA UNTIL SQL_AFTER_MTS_GAPS).
 """
 
+from collections.abc import Iterable
+
 from mtsd.model.error_numbers import NOT_ALLOWED
 from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.gtid import GtidSet
-from mtsd.model.outcome.reason import Reason, refuse
+from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.model.position import Position
 from mtsd.model.server import Flavour, ServerVersion
 from mtsd.operations.copies.copied import Copied
@@ -68,6 +70,17 @@ async def copied_by_own_replica(
     return copied
 
 
+def past_the_mark(
+    channel: ReplicaStatus, workers: Iterable[tuple[str, Position]]
+) -> Refused | None:
+    """Refuse if a worker is past the place of a channel; `workers` are (channel, place) of each."""
+    own = [place for name, place in workers if name == channel.channel and place.file]
+    furthest = max(own, default=channel.executed)
+    if furthest <= channel.executed:
+        return None
+    return refuse(PAST_THE_MARK, worker=furthest, place=channel.executed)
+
+
 async def _require_no_gaps(connection: Connection, channel: ReplicaStatus) -> None:
     try:
         rows = await connection.query(
@@ -77,11 +90,9 @@ async def _require_no_gaps(connection: Connection, channel: ReplicaStatus) -> No
         if error.number not in NOT_ALLOWED:
             raise
         raise NeedsPersonError(str(refuse(UNSEEN, error=error.text))) from None
-    places = [
-        Position(str(file), int(str(offset)))
-        for name, file, offset in rows
-        if str(name) == channel.channel and file
-    ]
-    furthest = max(places, default=channel.executed)
-    if furthest > channel.executed:
-        raise NeedsPersonError(str(refuse(PAST_THE_MARK, worker=furthest, place=channel.executed)))
+    refused = past_the_mark(
+        channel,
+        [(str(name), Position(str(file), int(str(offset)))) for name, file, offset in rows],
+    )
+    if refused is not None:
+        raise NeedsPersonError(str(refused))

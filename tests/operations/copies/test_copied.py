@@ -16,8 +16,10 @@ from mtsd.model.outcome.reason import Refused
 from mtsd.model.position import Position
 from mtsd.operations.copies import clone
 from mtsd.operations.copies.copied import Copied, chosen, not_loaded, start_of
+from mtsd.operations.copies.own_replica import past_the_mark
 from mtsd.operations.copies.reading import parse_copied, read_copied
 from mtsd.source.source_state import SourceState
+from mtsd.wire.replica_status import replica_status
 from tests.operations.copies.samples import (
     METADATA,
     MYSQLDUMP,
@@ -156,3 +158,13 @@ def test_a_clone_that_failed_has_no_place() -> None:
     for rows in ([], [("Failed", "", 0, "")], [("Completed", "", 0, "")]):
         with pytest.raises(NeedsPersonError, match="was not cloned"):
             clone.copied_by(rows)
+
+
+def test_a_worker_past_the_place_leaves_gaps() -> None:
+    status = replica_status(
+        {"Channel_Name": "a", "Relay_Source_Log_File": "binlog.000003", "Exec_Source_Log_Pos": 700}
+    )
+    others = [("a", PLACE), ("b", Position("binlog.000009", 4)), ("a", Position("", 0))]
+    assert past_the_mark(status, others) is None
+    refused = past_the_mark(status, [*others, ("a", Position("binlog.000003", 900))])
+    assert "SQL_AFTER_MTS_GAPS" in str(refused)
