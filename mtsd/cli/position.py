@@ -185,7 +185,7 @@ def _change(change: Coroutine[None, None, Moved], dry_run: bool = False) -> int:
     if moved.copy is not None:
         print_line(f"from {moved.copy.copied}")
         if moved.copy.unseen:
-            tell("warning: the source shows its user no tables: is the copy on the target?")
+            report("warning: the source shows its user no tables: is the copy on the target?")
     print_line(f"was  {_text(moved.before)}")
     print_line(f"{'then' if dry_run else 'now '} {_text(moved.after)}")
     if moved.by.back:
