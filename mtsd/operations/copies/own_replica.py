@@ -12,10 +12,11 @@ from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.model.position import Position
-from mtsd.model.server import Flavour, ServerVersion
+from mtsd.model.server import ServerVersion
 from mtsd.operations.copies.copied import Copied
 from mtsd.replica.guards.own_replica import KnownServer, channels_of
 from mtsd.wire.connection import Connection
+from mtsd.wire.family import SERVERS
 from mtsd.wire.replica_status import ReplicaStatus, own_channels
 
 STILL_APPLIES = Reason(
@@ -65,7 +66,7 @@ async def copied_by_own_replica(
             str(refuse(NO_CHANNEL, source=f"{source.host}:{source.port} ({source.uuid})"))
         )
     copied = copied_by(found[0])
-    if not copied.gtids and target.flavour is Flavour.MYSQL:
+    if not copied.gtids and not SERVERS[target.flavour].has_domains:
         await _require_no_gaps(connection, found[0])
     return copied
 
