@@ -28,7 +28,6 @@ from mtsd.apply.statements.session_tables import SessionTables
 from mtsd.apply.statements.statements import apply_statement
 from mtsd.apply.statements.unprotected import apply_unprotected
 from mtsd.apply.tables.known_tables import KnownTables
-from mtsd.apply.tables.table_engines import TableEngines
 from mtsd.apply.tables.table_layout import TargetTable
 from mtsd.apply.tables.table_loading import load_table
 from mtsd.binlog.events.table_map import name_of
@@ -87,7 +86,6 @@ class SessionApplier(ABC):
         self._known = known or KnownTables(session.traits.server)
         self._last_bundled: Sequence[Group] = ()
         """The groups that were put into a bundle last."""
-        self._engines = TableEngines(session.connection)
         self._branches = Branches(session, tables, reached)
         self._branch = self._branches
         """Of the session that the open branch is on."""
@@ -202,7 +200,7 @@ class SessionApplier(ABC):
     ) -> bool:
         """See `Applier`."""
         statements = [step.query for step in steps if isinstance(step, Statement)]
-        return await self._engines.may_change(statements, definitions)
+        return await self._known.engines.may_change(self._own.connection, statements, definitions)
 
     @abstractmethod
     async def send(self, bundle: Bundle, *, follows: bool) -> int:
@@ -287,7 +285,8 @@ class SessionApplier(ABC):
             step.query for group in groups for step in group.steps if isinstance(step, Statement)
         ]
         try:
-            if await self._engines.may_run_routines(queries, definitions):
+            engines = self._known.engines
+            if await engines.may_run_routines(self._own.connection, queries, definitions):
                 return False
             run = await plain_run(self._session, groups)
         except NotPlainError:

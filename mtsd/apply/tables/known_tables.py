@@ -19,7 +19,7 @@ from mtsd.apply.tables.facts_reading import NO_SETTING, FactsReader, Setting
 from mtsd.apply.tables.generated_keys import needs_version
 from mtsd.apply.tables.misread_tables import misread, reasons_for, why_denied, why_misread
 from mtsd.apply.tables.statement_words import loose_words, loosely
-from mtsd.apply.tables.table_engines import read_transactional
+from mtsd.apply.tables.table_engines import TableEngines
 from mtsd.apply.tables.table_layout import TableLayout
 from mtsd.binlog.events.format_description import parse_format_description
 from mtsd.binlog.events.table_map import TableMap, database_of, parse_table_map
@@ -82,8 +82,8 @@ class KnownTables:
 
     __slots__ = (
         "_by_binlog", "_clock", "_format", "_known", "_most", "_plain", "_reader",
-        "_readings", "_reasons", "_safe", "_server", "_source", "_transactional",
-        "forgotten", "layouts",
+        "_readings", "_reasons", "_safe", "_server", "_source", "engines", "forgotten",
+        "layouts",
     )  # fmt: skip
 
     def __init__(
@@ -104,7 +104,7 @@ class KnownTables:
         self._reader = FactsReader(server.flavour)
         self._readings: dict[Name, _Reading] = {}
         """Those of a moment ago."""
-        self._transactional: frozenset[str] | None = None
+        self.engines: Final = TableEngines()
         self.forgotten = 0
         """How often something was forgotten."""
         self._format = b""
@@ -156,14 +156,13 @@ class KnownTables:
             tables = {event: parse_table_map(event) for event in unknown}
             names = {(each.database, each.table) for each in tables.values()}
             readings = await self._read(connection, names, state)
-            if self._transactional is None:
-                self._transactional = await read_transactional(connection)
+            transactional = await self.engines.transactional(connection)
             if forgotten != self.forgotten:
                 # What has been read may be older than what was forgotten.
                 continue
             self._readings |= readings
             for event, table in tables.items():
-                found = self._judged(table, readings[table.database, table.table])
+                found = self._judged(table, readings[table.database, table.table], transactional)
                 self._note(event, found)
 
     def forget(self, definition: Group, merged: Collection[str]) -> None:
@@ -245,11 +244,12 @@ class KnownTables:
             found[name] = _Reading(now, facts.get(name), denied)
         return found
 
-    def _judged(self, table: TableMap, reading: _Reading) -> KnownTable:
+    def _judged(
+        self, table: TableMap, reading: _Reading, transactional: Collection[str]
+    ) -> KnownTable:
         facts = reading.facts
         if facts is None:
             return KnownTable(denied=reading.denied)
-        transactional = self._transactional or frozenset()
         return KnownTable(
             without_transactions=bool(facts.engine) and facts.engine not in transactional,
             computed=is_computed(facts, len(table.column_types), self._server.flavour),

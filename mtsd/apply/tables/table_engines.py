@@ -20,46 +20,74 @@ _OF_THE_SERVER: Final = b"'information_schema','mysql','performance_schema','sys
 
 
 class TableEngines:
-    """What one session has learned about them."""
+    """What the daemon has learned about them.
 
-    __slots__ = (
-        "_any_suspects", "_connection", "_definitions", "_engines", "_suspects", "_ways",
-    )  # fmt: skip
+    Each method asks on the connection that it is given, on which nothing may be in flight, and
+    raises ServerError, ConnectionLostError. What it finds is kept as long as the number of
+    `definitions` that have been applied is the same.
+    """
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._engines: frozenset[str] | None = None
+    __slots__ = ("_any_suspects", "_definitions", "_suspects", "_transactional", "_ways")
+
+    def __init__(self) -> None:
+        self._transactional: frozenset[str] | None = None
         self._suspects: dict[str, frozenset[str]] = {}
         self._any_suspects: bool | None = None
         self._ways: frozenset[str] | None = None
         self._definitions = 0
 
-    async def may_change(self, statements: Sequence[QueryEvent], definitions: int) -> bool:
+    async def may_change(
+        self, connection: Connection, statements: Sequence[QueryEvent], definitions: int
+    ) -> bool:
         """Return whether statements may change a table that cannot roll back.
 
         Judged by their words: a statement cannot that has none of the names of such tables in the
         databases that it updates, nor that of a view, of a table with triggers or of a function,
-        which may reach a table of another database. What is known is kept as long as `definitions`
-        is the same. Raises ServerError, ConnectionLostError.
+        which may reach a table of another database.
         """
         self._forget_if_older(definitions)
         for query in statements:
-            if await self._may_be_changed_by(query):
+            if await self._may_be_changed_by(connection, query):
                 return True
         return False
 
-    async def may_run_routines(self, statements: Sequence[QueryEvent], definitions: int) -> bool:
+    async def may_run_routines(
+        self, connection: Connection, statements: Sequence[QueryEvent], definitions: int
+    ) -> bool:
         """Return whether statements may run a function or a trigger, or use a view.
 
-        Judged by their words, and kept, like `may_change`. Raises ServerError, ConnectionLostError.
+        Judged by their words, like `may_change`.
         """
         self._forget_if_older(definitions)
-        if self._ways is None:
-            self._ways = await self._ways_to_tables()
-        for query in statements if self._ways else ():
-            if not self._ways.isdisjoint(await _words_of(query)):
+        ways = await self._ways_to_tables(connection)
+        for query in statements if ways else ():
+            if not ways.isdisjoint(await _words_of(query)):
                 return True
         return False
+
+    async def may_define(
+        self, connection: Connection, statement: bytes, databases: Collection[str]
+    ) -> bool:
+        """Return whether a definition may concern a table that cannot roll back, or once could not.
+
+        Judged by its words, like `may_change`; `databases` are those that it updates.
+        """
+        text = StatementText(statement)
+        words = loose_words(text)
+        for database in {*databases, *qualifiers(text)} - {""}:
+            if not words.isdisjoint(await self._suspects_of(connection, database)):
+                return True
+        return "ENGINE" in words
+
+    @understood("target")
+    async def transactional(self, connection: Connection) -> frozenset[str]:
+        """Return the storage engines, in lower case, whose tables can roll back."""
+        if self._transactional is None:
+            rows = await connection.query(
+                b"SELECT engine FROM information_schema.engines WHERE transactions='YES'"
+            )
+            self._transactional = frozenset(str(engine).lower() for (engine,) in rows)
+        return self._transactional
 
     def _forget_if_older(self, definitions: int) -> None:
         if definitions != self._definitions:
@@ -67,64 +95,53 @@ class TableEngines:
             self._ways = self._any_suspects = None
             self._definitions = definitions
 
-    async def may_define(self, statement: bytes, databases: Collection[str]) -> bool:
-        """Return whether a definition may concern a table that cannot roll back, or once could not.
-
-        Judged by its words, like `may_change`; `databases` are those that it updates. Raises
-        ServerError, ConnectionLostError.
-        """
-        text = StatementText(statement)
-        words = loose_words(text)
-        for database in {*databases, *qualifiers(text)} - {""}:
-            if not words.isdisjoint(await self._suspects_of(database)):
-                return True
-        return "ENGINE" in words
-
-    async def _may_be_changed_by(self, query: QueryEvent) -> bool:
+    async def _may_be_changed_by(self, connection: Connection, query: QueryEvent) -> bool:
         is_told = not query.over_max and query.updated_databases != ("",)
         listed = query.updated_databases if is_told else None
         databases = {query.database, *(listed or await _qualifiers_of(query))}
         databases.discard("")
         suspects: set[str] = set()
         for database in databases:
-            if database not in self._suspects:
-                self._suspects[database] = await self._suspects_of(database)
-            suspects |= self._suspects[database]
+            suspects |= await self._suspects_of(connection, database)
         if listed and not suspects and not query.context.enable_cascade_triggers:
             # What a view, a trigger or a function changes is listed, too.
             return False
         words = await _words_of(query)
         if not suspects.isdisjoint(words):
             return True
-        if self._ways is None:
-            self._ways = await self._ways_to_tables()
+        ways = await self._ways_to_tables(connection)
         # Triggers of tables that a cascade reaches are run, too.
-        if self._ways.isdisjoint(words) and not query.context.enable_cascade_triggers:
+        if ways.isdisjoint(words) and not query.context.enable_cascade_triggers:
             return False
-        if self._any_suspects is None:
-            found = await self._connection.query(
-                b"SELECT 1 FROM information_schema.tables WHERE table_schema NOT IN (%b) AND %b"
-                b" LIMIT 1" % (_OF_THE_SERVER, await self._cannot_roll_back())
-            )
-            self._any_suspects = bool(found)
-        return self._any_suspects
+        return await self._are_any(connection)
 
     @understood("target")
-    async def _suspects_of(self, database: str) -> frozenset[str]:
+    async def _suspects_of(self, connection: Connection, database: str) -> frozenset[str]:
         """Return the names, in upper case, of the tables of a database that cannot roll back."""
-        rows = await self._connection.query(
+        known = self._suspects.get(database)
+        if known is not None:
+            return known
+        definitions = self._definitions
+        rows = await connection.query(
             b"SELECT table_name FROM information_schema.tables WHERE table_schema=%b AND %b"
-            % (literals.utf8(database), await self._cannot_roll_back())
+            % (literals.utf8(database), await self._cannot_roll_back(connection))
         )
-        return frozenset(loosely(str(found)) for (found,) in rows)
+        found = frozenset(loosely(str(found)) for (found,) in rows)
+        # Otherwise it may be older than a definition of another worker.
+        if definitions == self._definitions:
+            self._suspects[database] = found
+        return found
 
     @understood("target")
-    async def _ways_to_tables(self) -> frozenset[str]:
+    async def _ways_to_tables(self, connection: Connection) -> frozenset[str]:
         """Return the names, in upper case, by which a statement may change tables unnamed in it.
 
         Of a MariaDB's package only the name is listed, not those of its functions.
         """
-        rows = await self._connection.query(
+        if self._ways is not None:
+            return self._ways
+        definitions = self._definitions
+        rows = await connection.query(
             b"SELECT table_name FROM information_schema.views WHERE table_schema NOT IN (%b)"
             b" UNION SELECT event_object_table FROM information_schema.triggers"
             b" WHERE event_object_schema NOT IN (%b)"
@@ -132,29 +149,29 @@ class TableEngines:
             b" WHERE routine_type<>%b AND routine_schema NOT IN (%b)"
             % (_OF_THE_SERVER, _OF_THE_SERVER, literals.utf8("PROCEDURE"), _OF_THE_SERVER)
         )
-        return frozenset(loosely(str(found)) for (found,) in rows)
+        found = frozenset(loosely(str(found)) for (found,) in rows)
+        if definitions == self._definitions:
+            self._ways = found
+        return found
 
-    async def _cannot_roll_back(self) -> bytes:
+    @understood("target")
+    async def _are_any(self, connection: Connection) -> bool:
+        """Return whether any table cannot roll back."""
+        if self._any_suspects is not None:
+            return self._any_suspects
+        definitions = self._definitions
+        rows = await connection.query(
+            b"SELECT 1 FROM information_schema.tables WHERE table_schema NOT IN (%b) AND %b"
+            b" LIMIT 1" % (_OF_THE_SERVER, await self._cannot_roll_back(connection))
+        )
+        if definitions == self._definitions:
+            self._any_suspects = bool(rows)
+        return bool(rows)
+
+    async def _cannot_roll_back(self, connection: Connection) -> bytes:
         """Return the condition for such tables in information_schema.tables."""
-        transactional = b",".join(map(literals.utf8, await self._transactional()))
+        transactional = b",".join(map(literals.utf8, await self.transactional(connection)))
         return b"engine IS NOT NULL AND LOWER(engine) NOT IN (%b)" % transactional
-
-    async def _transactional(self) -> frozenset[str]:
-        if self._engines is None:
-            self._engines = await read_transactional(self._connection)
-        return self._engines
-
-
-@understood("target")
-async def read_transactional(connection: Connection) -> frozenset[str]:
-    """Return the storage engines, in lower case, whose tables can roll back.
-
-    Raises ServerError, ConnectionLostError.
-    """
-    rows = await connection.query(
-        b"SELECT engine FROM information_schema.engines WHERE transactions='YES'"
-    )
-    return frozenset(str(engine).lower() for (engine,) in rows)
 
 
 async def _words_of(query: QueryEvent) -> frozenset[str]:

@@ -100,7 +100,7 @@ async def in_logs(
 
 async def _may_remain(connection: Connection, doubt: InDoubt) -> bool:
     databases = doubt.databases.split(",")
-    return await TableEngines(connection).may_define(doubt.statement, databases)
+    return await TableEngines().may_define(connection, doubt.statement, databases)
 
 
 def _told(found: Verdict | Refused) -> Verdict:

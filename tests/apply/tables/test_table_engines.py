@@ -79,7 +79,7 @@ def logged(server: Server, database: str, statement: str, names: str = "utf8mb4"
 async def may_change(server: Server, query: QueryEvent) -> bool:
     session = await open_session(server)
     try:
-        return await TableEngines(session.connection).may_change([query], 0)
+        return await TableEngines().may_change(session.connection, [query], 0)
     finally:
         session.connection.close()
 
@@ -98,6 +98,25 @@ async def test_names_are_in_the_clients_character_set(server: Server, names: str
 @pytest.mark.parametrize("what", SAFE)
 async def test_what_cannot(server: Server, what: str) -> None:
     assert not await may_change(server, logged(server, *SAFE[what]))
+
+
+async def test_all_sessions_ask_once_until_there_is_another_definition(server: Server) -> None:
+    query = logged(server, *SAFE["a table beside one"])
+    engines = TableEngines()
+    asked = []
+    for definitions in (0, 0, 1):
+        session = await open_session(server)
+        before = selects(server)
+        try:
+            assert not await engines.may_change(session.connection, [query], definitions)
+        finally:
+            session.connection.close()
+        asked.append(selects(server) > before)
+    assert asked == [True, False, True]
+
+
+def selects(server: Server) -> int:
+    return int(server.sql("SHOW GLOBAL STATUS LIKE 'Com\\_select'")[0][1])
 
 
 async def test_what_is_forgotten_is_asked_again(server: Server) -> None:
