@@ -1,4 +1,4 @@
-"""What kind of server is at the other end: queried once per connection, replaces `if mariadb`."""
+"""What kind of server is at the other end, queried once; replaces `if mariadb`."""
 
 from dataclasses import dataclass
 
@@ -73,15 +73,18 @@ def supported(server: str, text: str) -> ServerVersion | Refused:
     return ServerVersion(flavour, version)
 
 
-async def read_traits(connection: Connection) -> ServerTraits:
+async def read_traits(connection: Connection, known: ServerTraits | None = None) -> ServerTraits:
     """Query a server in a new session, and make that neutral.
 
-    Raises NeedsPersonError if its version is not supported.
+    What another session has found shortly before is `known`; it holds if the version is the same.
+    Raises NeedsPersonError if that is not supported.
     """
     version = supported(connection.endpoint.role, connection.server_version)
     if isinstance(version, Refused):
         raise NeedsPersonError(str(version))
     await make_neutral(connection)
+    if known is not None and known.server == version:
+        return known
     rows = await connection.query(
         "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid', 'gtid_mode',"
         " 'log_bin', 'binlog_checksum', 'max_allowed_packet', 'read_only', 'super_read_only',"

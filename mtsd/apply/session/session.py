@@ -102,7 +102,7 @@ class TargetSession:
         connection = await Connection.open(endpoint, about=settings.about)
         try:
             async with connection.answering():
-                traits = await read_traits(connection)
+                traits = await read_traits(connection, settings.known)
                 session = cls(connection, settings, traits, reached)
                 await session._pin()
         except BaseException:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from mtsd.model.server import Flavour
+from mtsd.wire.traits import ServerTraits
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,3 +24,5 @@ class SessionSettings:
     """Whether views, routines, triggers and events keep the definer that the source gives them."""
     about: tuple[tuple[str, str], ...] = ()
     """Attributes by which people find out whose session it is; see `Connection.open`."""
+    known: ServerTraits | None = None
+    """What another session of the run has found the server to be; None: it is asked."""

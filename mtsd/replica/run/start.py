@@ -153,8 +153,8 @@ async def start(
         known = KnownTables(session.traits.server, by_binlog=not as_sql)
         for index in range(worker_count(settings)):
             worker = await open_worker(
-                index, settings, tables, locks, coordinator, recovered, reached, current, known,
-                preserves=preserved is not None, as_sql=as_sql,
+                index, settings, tables, locks, coordinator, recovered, reached, current,
+                session.traits, known, preserves=preserved is not None, as_sql=as_sql,
             )  # fmt: skip
             workers.append(worker)
         fold_case = session.traits.lower_case_table_names

@@ -28,6 +28,7 @@ from mtsd.replica.recovery.recovery import Recovered
 from mtsd.replica.workers.worker import Worker, WorkerSettings
 from mtsd.schedule.done.repair import Repair, again_of
 from mtsd.wire.endpoint import CurrentEndpoint
+from mtsd.wire.traits import ServerTraits
 
 _TIMEOUT_S = 10
 
@@ -41,6 +42,7 @@ async def open_worker(
     recovered: Recovered,
     reached: Reached,
     current: CurrentEndpoint,
+    traits: ServerTraits,
     known: KnownTables,
     *,
     preserves: bool,
@@ -48,8 +50,9 @@ async def open_worker(
 ) -> Worker:
     """Open the session of the worker `index`, from 0, take its lock, and return the worker.
 
-    With `preserves`, each group commits under its own GTID; with `as_sql`, rows are applied by SQL
-    statements rather than by BINLOG. Raises NeedsPersonError, ServerError, ConnectionLostError.
+    `traits` are the target's. With `preserves`, each group commits under its own GTID; with
+    `as_sql`, rows are applied by SQL statements rather than by BINLOG. Raises NeedsPersonError,
+    ServerError, ConnectionLostError.
     """
     change = change_of(settings.replica, repairs=recovered.repair is not None)
     # Where a row that is missing is no error, it matters whether anything has changed.
@@ -63,6 +66,7 @@ async def open_worker(
         rows_as_sql=as_sql,
         keeps_definers=settings.target.definer == "source",
         about=about_session(settings, f"worker {CHANNEL + 1 + index}"),
+        known=traits,
     )
     session = await TargetSession.open(target, session_settings, reached=reached)
     worker_id = CHANNEL + 1 + index

@@ -14,11 +14,11 @@ from mtsd.apply.tables.known_tables import KnownTables
 from mtsd.config import Settings
 from mtsd.model.errors import ServerError
 from mtsd.model.fault_points import nothing
-from mtsd.model.server import Flavour, ServerVersion
 from mtsd.replica.core.coordinator import Coordinator
 from mtsd.replica.recovery.recovery import Recovered
 from mtsd.replica.workers.worker_opening import open_worker
 from mtsd.wire.endpoint import CurrentEndpoint
+from mtsd.wire.traits import ServerTraits
 from tests.apply.sessions import endpoint, open_session
 from tests.servers.mysqld import Server
 
@@ -27,15 +27,20 @@ LOCKS = LockNames("t", "")
 WAITING = "SELECT id FROM information_schema.processlist WHERE info LIKE 'SELECT GET_LOCK(%'"
 HAS_ENDED = "SELECT COUNT(*) = 0 FROM information_schema.processlist WHERE id = {}"
 
+VARIABLES_SHOWN = "SHOW GLOBAL STATUS LIKE 'Com\\_show\\_variables'"
+
 
 async def test_its_lock_is_refused() -> None:
     with Server() as server:
         holder = await open_session(server)
         assert await take_lock(holder.connection, LOCKS.session(1))
+        asked = server.sql(VARIABLES_SHOWN)
         # An error keeps what it has passed through, and Python's end would complain of a session.
         errors: list[BaseException] = []
-        opening = asyncio.create_task(open_first(server, errors))
+        opening = asyncio.create_task(open_first(server, holder.traits, errors))
         await becomes_true(server, f"SELECT COUNT(*) FROM ({WAITING}) waiting")
+        # What the coordinator's session has found is not asked again.
+        assert server.sql(VARIABLES_SHOWN) == asked
         ((waiting,),) = server.sql(WAITING)
         server.sql(f"KILL QUERY {waiting}")
         await opening
@@ -44,15 +49,15 @@ async def test_its_lock_is_refused() -> None:
         holder.connection.close()
 
 
-async def open_first(server: Server, errors: list[BaseException]) -> None:
+async def open_first(server: Server, traits: ServerTraits, errors: list[BaseException]) -> None:
     recovered = cast("Recovered", SimpleNamespace(repair=None, source_uuid="mysql"))
     coordinator = cast("Coordinator", None)
     current = CurrentEndpoint(endpoint(server))
-    known = KnownTables(ServerVersion(Flavour.MYSQL, (9, 7, 0)))
+    known = KnownTables(traits.server)
     try:
         await open_worker(
             0, Settings(), PositionTables("mtsd", ""), LOCKS, coordinator, recovered, nothing,
-            current, known, preserves=False, as_sql=False,
+            current, traits, known, preserves=False, as_sql=False,
         )  # fmt: skip
     except ServerError as error:
         errors.append(error)
