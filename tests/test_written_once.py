@@ -18,8 +18,6 @@ MOST_LINES = 400
 TABLES_OF_DATA = {"operations/check/catalogue.py"}
 """They may be as long as their table."""
 TOO_LONG = {
-    "apply/appliers/session_applier.py": 635,
-    "apply/appliers/sql_applier.py": 502,
     "apply/position/position_tables.py": 401,
     "replica/workers/streamed_groups.py": 430,
     "replica/workers/worker.py": 496,

@@ -3,7 +3,8 @@
 from collections import deque
 from collections.abc import Sequence
 
-from mtsd.apply.appliers.binlog_applier import BinlogApplier
+from mtsd.apply.appliers.applier import Applier
+from mtsd.apply.appliers.making import applier_by_binlog
 from mtsd.apply.position.position_tables import PositionTables
 from mtsd.apply.rows.bundle import Bundle
 from mtsd.apply.session.session import TargetSession
@@ -22,7 +23,7 @@ MARK = LowWaterMark(0, Position("f.000001", 4), None)
 class Sending:
     """Sends bundles one behind another, and awaits the answers of each."""
 
-    def __init__(self, applier: BinlogApplier) -> None:
+    def __init__(self, applier: Applier) -> None:
         self._applier = applier
         self._sent: deque[tuple[Bundle, int]] = deque()
         self._answered = 0
@@ -32,7 +33,7 @@ class Sending:
 
     async def send(self, bundle: Bundle) -> None:
         """Send a bundle behind those that are on their way."""
-        statements = await self._applier.send(bundle, follows=bool(self._sent))
+        statements = await self._applier.rows.send(bundle, follows=bool(self._sent))
         self._sent.append((bundle, statements))
 
     async def answer(self) -> None:
@@ -41,7 +42,7 @@ class Sending:
         count = bundle.transactions
         last = self._answered + 1 == count
         try:
-            await self._applier.answer(Due(statements, count, not self._answered, last))
+            await self._applier.packets.answer(Due(statements, count, not self._answered, last))
         except ServerError as error:
             await self._applier.undo(error, len(self._sent) - 1)
             self._sent.clear()
@@ -67,7 +68,7 @@ class Applying:
         for definition in TABLES.definitions():
             server.sql(definition.decode())
         server.sql(TABLES.workers.replace(row).decode())
-        self.applier = BinlogApplier(session, TABLES, statement_bytes)
+        self.applier = applier_by_binlog(session, TABLES, statement_bytes)
         self._sending = Sending(self.applier)
         self._flight = InFlight(row)
 
@@ -82,7 +83,7 @@ class Applying:
     async def rows(self, groups: Sequence[Group]) -> None:
         """Apply groups of rows as one transaction."""
         packet = self._flight.packet([tuple(groups)], MARK)
-        bundle = self.applier.bundle(packet)
+        bundle = self.applier.rows.bundle(packet)
         assert bundle is not None
         await self._sending.apply(bundle)
         self._flight.applied(packet.transactions[-1].row)

@@ -1,178 +1,231 @@
-"""What the replica needs from an applier, which applies groups on one session of the target.
+"""Applies groups on one session of the target, each transaction with the row of its worker."""
 
-An applier is one file behind this interface. Only the applier knows how rows become statements, how
-the position is written together with them, and what a session of its target is like.
-"""
+from collections.abc import Sequence
+from itertools import chain
 
-from collections.abc import Collection, Sequence
-from typing import Protocol
-
+from mtsd.apply.appliers.packets import Packets
+from mtsd.apply.appliers.row_writer import RowWriter
+from mtsd.apply.appliers.table_questions import TableQuestions
+from mtsd.apply.branches.branch_sessions import BranchSessions
 from mtsd.apply.branches.branches import Branches
-from mtsd.apply.position.position_tables import InDoubt
-from mtsd.apply.rows.bundle import Bundle
-from mtsd.apply.tables.table_layout import TargetTable
+from mtsd.apply.position.position_tables import InDoubt, PositionTables
+from mtsd.apply.position.worker_records import WorkerRecords
+from mtsd.apply.rows.bundle import BASE64_SHARE, LARGEST_COMMAND_SHARE
+from mtsd.apply.session.retry import with_retries
+from mtsd.apply.session.session import TargetSession
+from mtsd.apply.session.xa import unusable
+from mtsd.apply.statements.definitions import (
+    apply_definition,
+    begin_table,
+    commit_definition,
+    definition_of,
+    make_table,
+)
+from mtsd.apply.statements.file_loads import FileLoads
+from mtsd.apply.statements.plain_statements import NotPlainError, begin_plain, plain_run
+from mtsd.apply.statements.session_tables import SessionTables
+from mtsd.apply.statements.statements import apply_statement
+from mtsd.apply.statements.unprotected import apply_unprotected
+from mtsd.model.error_numbers import ER
 from mtsd.model.errors import MtsdError, ServerError
+from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group
 from mtsd.model.gtid import Gtid
-from mtsd.model.step import Step
-from mtsd.model.temporary_tables import TemporaryUse
+from mtsd.model.step import LoadFile, Rows, Statement, StatementKind, Step
 from mtsd.model.xa_xid import XaXid
-from mtsd.schedule.batches.in_flight import Due, Packet
 from mtsd.schedule.done.worker_row import WorkerRow
-from mtsd.wire.exchange import Awaited
 
 
-class Applier(Protocol):
-    """Applies groups, each transaction together with the row of its worker.
+class Applier:
+    """The transactions of a worker on its session, and what they consist of.
+
+    Packets of rows are sent by `rows` and answered by `packets`; all other transactions are methods
+    here. `position` are the position tables. With `preserves`, each group commits under its own
+    GTID, which it must have. An XA transaction has a session of `branch_sessions`, if there are
+    any: that is the `session` in use until it ends.
 
     Unless stated otherwise, a method raises ServerError after a ROLLBACK if the server returns an
     error; its `leaves_changes` says whether some changes could not be rolled back. It raises
     ConnectionLostError if it is unknown what has become of the transaction.
     """
 
-    @property
-    def preserves(self) -> bool:
-        """Whether each group commits under its own GTID, which it must have."""
-        ...
+    def __init__(
+        self,
+        session: TargetSession,
+        position: PositionTables,
+        tables: TableQuestions,
+        rows: RowWriter,
+        *,
+        preserves: bool = False,
+        branch_sessions: BranchSessions | None = None,
+        reached: Reached = nothing,
+    ) -> None:
+        self.session = session
+        """The one in use."""
+        self._own = session
+        """The worker's, which is also in use unless a branch has one of its own."""
+        self._branch_sessions = branch_sessions
+        self._position = position
+        self._reached = reached
+        self.preserves = preserves
+        self.rows = rows
+        self.tables = tables
+        self.packets = Packets(session, reached)
+        self.records = WorkerRecords(session, position)
+        self.branches = Branches(session, position, reached)
+        """Completes XA transactions on the worker's session, and records them."""
+        self._branch = self.branches
+        """Of the session that the open branch is on."""
+        self.branch_rows = 0
+        """How many rows the statements of the last branch have changed."""
+        self.temporary = SessionTables(session)
+        """The temporary tables of the source's sessions."""
+        packet = session.traits.max_allowed_packet
+        self._largest_statement = int(packet * BASE64_SHARE)
+        self._command_limit = int(packet * LARGEST_COMMAND_SHARE)
+        self._loads = FileLoads(session, self.temporary)
+        self._made = 0
+        """The last group whose table was created by itself."""
+        self._is_piece_by_piece = False
+        """Whether each statement of the group commits by itself."""
 
     @property
-    def has_gtids(self) -> bool:
-        """Whether the target has GTIDs."""
-        ...
-
-    @property
-    def is_logged(self) -> bool:
-        """Whether the session's changes are written to the target's own binlog."""
-        ...
-
-    @property
-    def creates_and_fills(self) -> bool:
-        """Whether the target can create a table and fill it in one transaction."""
-        ...
-
-    @property
-    def connection_id(self) -> int:
-        """The target's id of the session."""
-        ...
-
-    @property
-    def is_sending(self) -> bool:
-        """Whether the target has not yet acknowledged everything that was sent to it."""
-        ...
-
-    @property
-    def awaited(self) -> Awaited | None:
-        """What the target has not answered yet; None where nothing is waited for."""
-        ...
+    def has_branch_sessions(self) -> bool:
+        """Whether a branch has a session of its own, without the worker's temporary tables."""
+        return self._branch_sessions is not None
 
     @property
     def closed(self) -> bool:
         """Whether this side of the session is closed."""
-        ...
+        return self.session.connection.closed or self._own.connection.closed
 
     def close(self) -> None:
         """Close the session immediately; whoever waits for it is woken."""
-        ...
+        self.session.connection.close()
+        self._own.connection.close()
+        self._loads.start_over()
 
-    # Groups of rows
-
-    def bundle(self, packet: Packet, *, held: bool = False) -> Bundle | None:
-        """Return what to send for a packet of groups of rows; `held`: for `hold`.
-
-        None if it has several transactions and not each of them can be a single statement.
-        """
-        ...
-
-    def are_safe(self, table_maps: Collection[bytes]) -> bool:
-        """Return whether all these tables are known to be transactional on the target."""
-        ...
-
-    async def without_transactions(
-        self, table_maps: Collection[bytes], steps: Sequence[Step] = ()
-    ) -> tuple[str, ...]:
-        """Return the tables that are non-transactional on the target, by name.
-
-        Their rows are in these steps, or in the last bundle. Nothing may be in flight.
-        """
-        ...
-
-    async def may_change_without_transactions(
-        self, steps: Sequence[Step], definitions: int
-    ) -> bool:
-        """Return whether statements may change a non-transactional table of the target.
-
-        `definitions` is another number once a definition has been applied. Nothing may be in
-        flight.
-        """
-        ...
-
-    async def send(self, bundle: Bundle, *, follows: bool) -> int:
-        """Send a bundle; `follows`: after one that is in flight.
-
-        Returns how many statements the answer to each of its transactions covers. If this
-        fails, `undo` is required.
-        """
-        ...
-
-    async def hold(self, bundle: Bundle) -> None:
-        """Apply a bundle of a single transaction, and leave that open.
-
-        If this fails, `undo` is required.
-        """
-        ...
-
-    async def send_commit(self, bundle: Bundle) -> int:
-        """Send what commits a bundle that is held; see `send`."""
-        ...
-
-    async def sessions_waiting(self) -> frozenset[int] | None:
-        """Return the ids of the target's sessions that wait for a lock of the open transaction.
-
-        None if the user may not read the server's lock tables.
-        """
-        ...
-
-    async def answer(self, due: Due) -> None:
-        """Await the next answer: the transaction has committed. On an error, `undo` is required."""
-        ...
-
-    async def undo(self, error: MtsdError, behind: int) -> None:
-        """Leave nothing open after an error; `behind` packets were in flight after it."""
-        ...
-
-    async def explain(self, error: ServerError, rows: Sequence[bytes]) -> ServerError:
-        """Return what an error of a group with these row events means, after `undo`.
-
-        A server's error may be uninformative; the one returned then names the column.
-        """
-        ...
-
-    async def read_table(self, database: str, table: str) -> TargetTable:
-        """Return what the target knows about a table."""
-        ...
-
-    async def has_row(self, worker: int) -> bool:
-        """Return whether the worker of that Id has a row, whatever it contains."""
-        ...
-
-    # Transactions of statements, and streamed ones
+    # Whole groups
 
     async def apply_in_order(self, group: Group, row: WorkerRow, *, in_doubt: bool = False) -> None:
         """Apply a transaction's steps in their order, and commit it, or roll it back like it.
 
         With `in_doubt`, its commit removes its record.
         """
-        ...
+        self._start_over()
+        try:
+            await self.rows.begin(group.format_description)
+            await self.session.set_up_for(group.steps)
+            await self._set_gtid(str(group.gtid))
+            await self.session.begin_statements()
+            await self.apply_steps(group.steps)
+            if group.rolled_back:
+                await self.session.rollback()
+                await self._set_gtid(str(group.gtid))
+                await self.session.connection.run(b"BEGIN", 1)
+            tables = self._position
+            record = tables.settled(row, group.number) if in_doubt else tables.advanced(row)
+            await self.session.commit(record)
+            await self._set_gtid("")
+        except MtsdError as error:
+            await self.undo(error)
+            raise
 
     async def apply_plain(self, groups: Sequence[Group], row: WorkerRow, definitions: int) -> bool:
         """Apply transactions of statements as one, each one that `is_of_statements`.
 
         Returns whether that was done: if not, nothing of them remains, and they have to be applied
-        one by one. On an error nothing
-        remains either, unless it `leaves_changes`. `definitions` is as for
-        `may_change_without_transactions`.
+        one by one. On an error nothing remains either, unless it `leaves_changes`. `definitions` is
+        as for `TableQuestions.may_change_without_transactions`.
         """
-        ...
+        self._start_over()
+        steps = tuple(chain.from_iterable(group.steps for group in groups))
+        try:
+            if await self.tables.may_run_routines(steps, definitions):
+                return False
+            run = await plain_run(self.session, groups)
+        except NotPlainError:
+            return False
+        gtid = str(groups[0].gtid) if self.preserves else ""
+        try:
+            await begin_plain(self.session, run, gtid, self._command_limit, self._reached)
+            await self.session.commit_left(self._position.advanced(row))
+            await self._set_gtid("")
+        except NotPlainError as error:
+            text = f"{error}; they were rolled back, but a table without transactions has changed"
+            undone = ServerError(ER.WARNING_NOT_COMPLETE_ROLLBACK, "HY000", text)
+            await self.undo(undone)
+            if undone.leaves_changes:
+                raise undone from error
+            return False
+        except MtsdError as error:
+            await self.undo(error)
+            raise
+        return True
+
+    async def apply_temporary(self, group: Group, row: WorkerRow) -> None:
+        """Apply a group that changes nothing but temporary tables, and record it.
+
+        If the session ends in between, the tables are gone, and the group can be applied again.
+        """
+        update = self._position.advanced(row)
+
+        async def record() -> None:
+            # A ROLLBACK uses the GTID up.
+            await self._set_gtid(str(group.gtid))
+            await self.session.connection.run(b"BEGIN", 1)
+            await self.session.commit(update)
+
+        try:
+            await self.rows.begin(group.format_description)
+            await self.apply_steps(group.steps)
+            await with_retries(self.session.connection, record, update[0])
+            await self._set_gtid("")
+        except MtsdError as error:
+            await self.undo(error)
+            raise
+
+    async def apply_unprotected(self, group: Group, gtid: str, row: WorkerRow) -> None:
+        """Apply a group on non-transactional tables, then settle it.
+
+        Raises NotSettledError if it is applied but the record of that could not be written.
+        """
+        self._start_over(unprotected=True)
+        try:
+            await self.rows.begin(group.format_description)
+            await apply_unprotected(
+                self.session,
+                group,
+                gtid,
+                self._position.settled(row, group.number),
+                self.apply_steps,
+                statement_bytes=self._largest_statement,
+                command_bytes=self._command_limit,
+                step_by_step=await self.rows.goes_step_by_step(group),
+                reached=self._reached,
+            )
+        except ServerError:
+            await self.rows.restore()
+            raise
+
+    async def run_definition(self, group: Group, gtid: str, thread: int) -> None:
+        """Apply a group that commits implicitly, under a GTID or a thread id of its own."""
+        definition = definition_of(group, thread)
+        self._start_over()
+        # A format description would reset the GTID, so it comes first.
+        await self.rows.begin(group.format_description)
+        await apply_definition(self.session, definition, gtid, self.apply_steps, self._reached)
+
+    async def make_table(self, group: Group) -> None:
+        """Create the table of a CREATE TABLE … SELECT by itself."""
+        await make_table(self.session, definition_of(group), self._reached)
+        self._made = group.number
+
+    def has_made_table(self, number: int) -> bool:
+        """Return whether `make_table` has created the table of that group, the last one."""
+        return self._made == number
+
+    # Transactions whose steps arrive chunk by chunk
 
     async def begin(
         self,
@@ -181,38 +234,107 @@ class Applier(Protocol):
         *,
         timestamp_defaults: bool | None = None,
     ) -> None:
-        """Begin a transaction whose steps arrive chunk by chunk.
+        """Begin a transaction whose steps arrive chunk by chunk; perhaps some are statements.
 
         `timestamp_defaults` is the explicit_defaults_for_timestamp of its statements, if known.
         """
-        ...
-
-    async def apply_steps(self, steps: Sequence[Step]) -> None:
-        """Apply steps inside the open transaction; after an error, `undo` is required."""
-        ...
+        self._start_over()
+        await self.rows.begin(format_description)
+        await self.session.set_timestamp_defaults(timestamp_defaults)
+        await self._set_gtid(str(gtid))
+        await self.session.begin_statements()
 
     async def commit(self, row: WorkerRow) -> None:
         """Commit the open transaction."""
-        ...
+        await self.session.commit(self._position.advanced(row))
+        await self._set_gtid("")
 
     async def commit_part(self) -> None:
         """Commit the open transaction, without any record of it."""
-        ...
+        await self.session.commit([])
 
     async def commit_in_doubt(self, doubt: InDoubt) -> None:
         """Commit the open part of a streamed group, with the record that it is only a part."""
-        ...
+        former = self._position.delete_in_doubt(doubt.number)
+        await self.session.commit([former, self._position.insert_in_doubt(doubt)])
+        self._loads.unprotected = self._is_piece_by_piece = True
 
     async def rollback(self) -> None:
         """Roll back the open transaction, or the open branch."""
-        ...
+        await self.session.rollback()
+        await self.rows.restore()
+        await self.session.set_gtid("")
+        await self._leave_branch()
+
+    async def apply_steps(self, steps: Sequence[Step]) -> None:
+        """Apply steps inside the open transaction; after an error, `undo` is required.
+
+        Before the transaction began, the session was given the format description: inside it
+        the server refuses anything that includes one (error 1766).
+        """
+        for step in steps:
+            if isinstance(step, Rows):
+                await self._reached(FaultPoint.BEFORE_CHUNK)
+                await self.rows.write(step)
+            elif isinstance(step, LoadFile):
+                await self._loads.take(step.event)
+            elif step.file is not None:
+                await self._loads.run(step, step.file)
+            elif self._is_piece_by_piece and step.kind is StatementKind.DML:
+                await self._apply_piece(step)
+            else:
+                await apply_statement(self.session, step, self.temporary)
+
+    async def _apply_piece(self, statement: Statement) -> None:
+        """Apply a statement that commits by itself; after an error, undo is required."""
+        if not self.session.traits.loses_cascade_errors:
+            await apply_statement(self.session, statement, self.temporary)
+            return
+        await self.session.begin_statements()
+        await apply_statement(self.session, statement, self.temporary)
+        await self.session.unguard()
+        await self.session.connection.run(b"COMMIT", 1)
+
+    async def commit_settled(self, row: WorkerRow, number: int) -> None:
+        """Commit the open transaction, and settle its group in it."""
+        await self.session.commit(self._position.settled(row, number))
+        await self._set_gtid("")
+
+    async def begin_table(self, group: Group, gtid: str, thread: int) -> None:
+        """Create the table of a CREATE TABLE … SELECT whose rows arrive chunk by chunk.
+
+        If this fails, `undo` is required.
+        """
+        self._start_over()
+        await self.rows.begin(group.format_description, creates=True)
+        await begin_table(self.session, definition_of(group, thread), gtid)
+
+    async def commit_table(self) -> None:
+        """Commit it together with the rows that have been applied since."""
+        await commit_definition(self.session, self._reached)
+
+    async def undo(self, error: MtsdError, behind: int = 0) -> None:
+        """Leave nothing open after an error; `behind` packets were in flight after it."""
+        for _ in range(behind):
+            if self.closed:
+                return
+            try:
+                await self.session.connection.receive(1)
+            except ServerError:
+                continue
+            raise RuntimeError(f"a bundle was committed after one that failed: {error}")
+        if self.closed:
+            return
+        if isinstance(error, ServerError):
+            await self.session.undo(error)
+        else:
+            await self.session.rollback()
+        await self.rows.restore()
+        # Also of a group that has one of mtsd's own.
+        await self.session.set_gtid("")
+        await self._leave_branch()
 
     # XA transactions
-
-    @property
-    def branches(self) -> Branches:
-        """Completes XA transactions on the worker's session, and records them."""
-        ...
 
     async def begin_branch(
         self,
@@ -225,145 +347,54 @@ class Applier(Protocol):
         briefly: bool = False,
     ) -> None:
         """Begin the branch of an XA transaction, for `apply_steps`; see `Branches.begin`."""
-        ...
+        if self._branch_sessions is not None:
+            self._use(await self._branch_sessions.open())
+        self._start_over()
+        self.session.changed_rows = 0
+        try:
+            await self.rows.begin(format_description)
+            await self.session.set_up_for(steps)
+            await self._branch.begin(xid, gtid, statements=statements, briefly=briefly)
+        except ServerError:
+            await self._leave_branch()
+            raise
+        if self.rows.needs_guard and not statements:
+            await self.session.guard()
 
     async def end_branch(self, xid: XaXid, gtid: str, *, one_phase: bool = False) -> None:
         """Prepare the open branch, or commit it in one phase; see `Branches.end`."""
-        ...
+        await self._branch.end(xid, gtid, one_phase=one_phase)
+        try:
+            await self._leave_branch()
+        except ServerError as error:
+            # It is prepared: a restart finds that out, and nobody may take it for a failure.
+            raise unusable(self.session.connection, error) from error
 
-    @property
-    def may_find_nothing(self) -> bool:
-        """Whether rows that are missing, or there already, are no error; `branch_rows` has them."""
-        ...
+    async def _set_gtid(self, gtid: str) -> None:
+        if self.preserves:
+            await self.session.set_gtid(gtid)
 
-    @property
-    def branch_rows(self) -> int:
-        """How many rows the statements of the last branch have changed."""
-        ...
+    def _start_over(self, *, unprotected: bool = False) -> None:
+        """Forget what belongs to the last group: another one begins.
 
-    @property
-    def has_branch_sessions(self) -> bool:
-        """Whether a branch has a session of its own, without the worker's temporary tables."""
-        ...
-
-    # Temporary tables of the source's sessions
-
-    async def use_temporary(self, use: TemporaryUse) -> None:
-        """Get ready for a group that uses temporary tables, perhaps again after an error."""
-        ...
-
-    def used_temporary(self, use: TemporaryUse) -> None:
-        """Note that the group has been applied."""
-        ...
-
-    async def end_thread(self, thread_id: int) -> None:
-        """Drop what the session has of a thread that has ended without dropping it.
-
-        The next thread with that id would find it, also by statements that use no temporary table.
+        `unprotected`: it cannot be rolled back.
         """
-        ...
+        self._loads.start_over(unprotected=unprotected)
+        self._is_piece_by_piece = False
 
-    @property
-    def can_repeat(self) -> bool:
-        """Whether a group that uses them, and has failed, can be applied again on the session.
+    def _use(self, session: TargetSession) -> None:
+        """Apply what comes now on that session."""
+        self.session = session
+        self.rows.use(session)
+        self._loads = FileLoads(session, self.temporary)
+        own = session is self._own
+        self._branch = self.branches if own else Branches(session, self._position, self._reached)
 
-        It cannot after it has dropped or altered some that it had found: no ROLLBACK undoes that.
-        """
-        ...
-
-    async def apply_temporary(self, group: Group, row: WorkerRow) -> None:
-        """Apply a group that changes nothing but temporary tables, and record it.
-
-        If the session ends in between, the tables are gone, and the group can be applied again.
-        """
-        ...
-
-    # What cannot commit together with its record
-
-    async def has_executed(self, gtid: str) -> bool:
-        """Return whether the target has executed a GTID."""
-        ...
-
-    async def has_used(self, uuid: str, number: int) -> bool:
-        """Return whether the target has executed a GTID of the daemon's UUID, as `has_executed`.
-
-        Only for definitions, whose GTIDs nobody else uses: what is above all that the target had at
-        the first question, and above what was asked since, it has not; so it is not asked.
-        """
-        ...
-
-    async def have_executed(self, gtids: Sequence[str]) -> tuple[bool, ...]:
-        """Return of each GTID whether the target has executed it."""
-        ...
-
-    def thread_of_its_own(self) -> int:
-        """Return a thread id for a definition that no other has in the target's binlog from now on.
-
-        That of the session itself, if it can have no other.
-        """
-        ...
-
-    async def log_position(self, *, recent: bool = True) -> tuple[str, int]:
-        """Return the end of the target's own binlog, if it contains all that the session does.
-
-        ("", 0) if it does not, or if the user may not query it. Unless `recent`, it may have been
-        there a minute ago, in the same run of the target: a restart would have ended the session.
-        """
-        ...
-
-    async def note(self, doubt: InDoubt, *, anew: bool = False) -> None:
-        """Record that a group is in doubt; `anew`: replacing the existing record."""
-        ...
-
-    async def note_all(self, doubts: Sequence[InDoubt]) -> None:
-        """Record that groups are in doubt, all of them at once."""
-        ...
-
-    async def forget(self, number: int) -> None:
-        """Remove the record of an in-doubt group that has had no effect."""
-        ...
-
-    async def settle(self, row: WorkerRow, number: int) -> None:
-        """Record that an in-doubt group is applied."""
-        ...
-
-    async def run_definition(self, group: Group, gtid: str, thread: int) -> None:
-        """Apply a group that commits implicitly, under a GTID or a thread id of its own."""
-        ...
-
-    async def make_table(self, group: Group) -> None:
-        """Create the table of a CREATE TABLE … SELECT by itself."""
-        ...
-
-    def has_made_table(self, number: int) -> bool:
-        """Return whether `make_table` has created the table of that group, the last one."""
-        ...
-
-    async def commit_settled(self, row: WorkerRow, number: int) -> None:
-        """Commit the open transaction, and settle its group in it."""
-        ...
-
-    async def begin_table(self, group: Group, gtid: str, thread: int) -> None:
-        """Create the table of a CREATE TABLE … SELECT whose rows arrive chunk by chunk.
-
-        If this fails, `undo` is required.
-        """
-        ...
-
-    async def commit_table(self) -> None:
-        """Commit it together with the rows that have been applied since."""
-        ...
-
-    def statement_count(self, group: Group) -> int:
-        """Return how many statements a group on non-transactional tables becomes.
-
-        Raises RowTooLargeError if the target cannot accept a statement that large.
-        """
-        ...
-
-    async def apply_unprotected(self, group: Group, gtid: str, row: WorkerRow) -> None:
-        """Apply a group on non-transactional tables, then settle it.
-
-        Raises NotSettledError if it is applied but the record of that could not be written.
-        """
-        ...
+    async def _leave_branch(self) -> None:
+        """Return to the worker's session once that of the branch has ended, if it has one."""
+        self.branch_rows = self.session.changed_rows
+        if self._branch_sessions is None or self.session is self._own:
+            return
+        ended = self.session
+        self._use(self._own)
+        await self._branch_sessions.end(ended, self.session.connection)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final, NamedTuple
 
 from pybase64 import b64encode
@@ -13,11 +14,13 @@ from mtsd.binlog.groups.rewrite import statements_of
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.group import Group
 from mtsd.model.group_keys import NO_KEYS
-from mtsd.model.step import Rows
+from mtsd.model.step import Rows, Step
 from mtsd.schedule.batches.combining import writes_system_tables
 
 BASE64_SHARE: Final = 0.70
 """Row bytes that a BINLOG statement may hold, as a share of max_allowed_packet (limit: 0.74)."""
+LARGEST_COMMAND_SHARE: Final = 0.96
+"""Bytes of a command, as a share of max_allowed_packet."""
 ENOUGH = 8 << 20
 """Bytes of a command to which nothing more is added: larger sends only cost memory."""
 
@@ -51,7 +54,8 @@ class Bundle:
     """One target transaction, ready to be sent; the commands of a large one are created lazily.
 
     Or several `transactions`, each a single statement, in one command: if one of them fails, the
-    server runs none of those after it. `table_maps` are the distinct table maps of its rows.
+    server runs none of those after it. `table_maps` are the distinct table maps of its rows, which
+    are those of `groups`.
     `ending` are the statements that commit it, where they are sent separately.
     """
 
@@ -59,7 +63,13 @@ class Bundle:
     commands: Iterable[Command]
     table_maps: frozenset[bytes]
     transactions: int = 1
+    groups: Sequence[Group] = ()
     ending: tuple[bytes, ...] = ()
+
+    @property
+    def steps(self) -> Iterator[Step]:
+        """The steps of its groups, one after another."""
+        return chain.from_iterable(group.steps for group in self.groups)
 
     @property
     def is_single_statements(self) -> bool:
@@ -77,7 +87,8 @@ def together(bundles: Sequence[Bundle]) -> Bundle:
     sql = b";".join(command.sql for bundle in bundles for command in bundle.commands)
     tables = bundles[0].table_maps.union(*(bundle.table_maps for bundle in bundles))
     command = Command(sql, len(bundles))
-    return Bundle(bundles[0].format_description, (command,), tables, len(bundles))
+    groups = list(chain.from_iterable(bundle.groups for bundle in bundles))
+    return Bundle(bundles[0].format_description, (command,), tables, len(bundles), groups)
 
 
 _TABLE_MAP: Final = EventType.TABLE_MAP_EVENT.value

@@ -354,7 +354,10 @@ class TargetSession:
         return THREAD_ID in self.states.own
 
     def thread_of_its_own(self) -> int:
-        """See `Applier`."""
+        """Return a thread id for a definition that no other has in the target's binlog from now on.
+
+        That of the session itself, if it can have no other.
+        """
         if not self.can_imitate:
             return self.connection.thread_id
         return 1 + secrets.randbelow(NO_THREAD - 1)

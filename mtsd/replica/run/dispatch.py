@@ -212,7 +212,7 @@ class Dispatcher:
             return
         with self._coordinator.pulse.waiting(Wait.TARGET):
             for (_, thread_id), worker in ended.items():
-                await self._workers[worker].applier.end_thread(thread_id)
+                await self._workers[worker].applier.temporary.end(thread_id)
 
     async def _close(self, group: Group) -> None:
         if group.number in self._skipped:

@@ -297,9 +297,9 @@ class Replica:
         awaited = None if channel.is_sending else channel.awaited
         yield OpenSession(channel.thread_id, awaited, channel.close)
         for worker in self._workers:
-            applier = worker.applier
-            awaited = None if applier.is_sending else applier.awaited
-            yield OpenSession(applier.connection_id, awaited, applier.close)
+            connection = worker.applier.session.connection
+            awaited = None if connection.is_sending else connection.awaited
+            yield OpenSession(connection.thread_id, awaited, worker.applier.close)
 
     def _target_waits(self, at_least: float) -> list[TargetWait]:
         found = (worker.target_wait(at_least) for worker in self._workers)

@@ -47,7 +47,7 @@ class CreatedTable:
         self._reached = reached
         self._repeats = repeats or applier.has_made_table(group.number)
         self._doubt: Doubtful | None = None
-        self.is_apart = not applier.creates_and_fills
+        self.is_apart = not applier.rows.creates_and_fills
         """Whether the table is created by itself, and its rows are an ordinary transaction."""
         self.is_there = False
         """Whether the table was there with its rows already."""
@@ -68,7 +68,7 @@ class CreatedTable:
         )
         before = errors_of_a_second_time(query.text) or frozenset()
         self._doubt = doubt = Doubtful(
-            applier,
+            applier.records,
             record,
             self._reached,
             repeats=self._repeats,
@@ -109,7 +109,7 @@ class CreatedTable:
             return
         if not self.is_apart and not self.is_there:
             await self._applier.commit_table()
-        await doubt.done(lambda: self._applier.settle(row, group.number))
+        await doubt.done(lambda: self._applier.records.settle(row, group.number))
 
     async def drop(self) -> None:
         """Roll back what is open. Raises ServerError, ConnectionLostError."""

@@ -41,7 +41,7 @@ async def apply_definition(
         return
     record = await doubt_of_definition(applier, group, worker, is_apart=False, repeats=repeats)
     doubtful = Doubtful(
-        applier,
+        applier.records,
         record,
         reached,
         repeats=repeats,
@@ -59,7 +59,7 @@ async def apply_definition(
             raise
 
     try:
-        await doubtful.carry_out(act, lambda: applier.settle(row, group.number))
+        await doubtful.carry_out(act, lambda: applier.records.settle(row, group.number))
     except HalfAppliedError as error:
         if not isinstance(error.error, RemainsError):
             raise
@@ -80,7 +80,8 @@ async def _apply_table(applier: Applier, table: CreatedTable, group: Group, row:
         await table.create(definition)
         if table.is_apart:
             maps = frozenset(table_maps(group.rows))
-            await table.fill(partial=bool(await applier.without_transactions(maps, group.steps)))
+            named = await applier.tables.without_transactions(maps, group.steps)
+            await table.fill(partial=bool(named))
         if not table.is_there:
             await applier.apply_steps(rows)
         await table.end(group, row)

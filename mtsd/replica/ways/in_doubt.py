@@ -69,7 +69,7 @@ async def doubt_of_definition(
     """
     gtid = ""
     if not is_apart:
-        gtid = await gtid_for(applier, group, worker, executed=applier.has_used)
+        gtid = await gtid_for(applier, group, worker, executed=applier.records.has_used)
     trace = trace_of_definition(
         has_gtid=bool(gtid),
         is_apart=is_apart,
@@ -77,8 +77,8 @@ async def doubt_of_definition(
         depends_on_thread=depends_on_thread(group),
     )
     # Beside a GTID, the file tells whether the target has been restarted, and nothing else.
-    log = await applier.log_position(recent=trace.thread) if trace.place else ("", 0)
-    thread = applier.thread_of_its_own() if trace.thread and log[0] else 0
+    log = await applier.records.log_position(recent=trace.thread) if trace.place else ("", 0)
+    thread = applier.session.thread_of_its_own() if trace.thread and log[0] else 0
     return doubt_of(group, worker.id, gtid, log, thread)
 
 
@@ -94,15 +94,15 @@ async def gtid_for(
     Under a GTID that is used up, the server silently skips the group. `executed` is asked for those
     of the daemon, instead of the target.
     """
-    if not applier.has_gtids:
+    if not applier.session.has_gtids:
         return ""
     if not applier.preserves:
         gtid = evidence_gtid(worker.daemon_uuid, group.number)
         if executed is not None:
             return "" if await executed(worker.daemon_uuid, group.number) else gtid
-        return "" if await applier.has_executed(gtid) else gtid
+        return "" if await applier.records.has_executed(gtid) else gtid
     own = str(group.gtid)
-    if await applier.has_executed(own):
+    if await applier.records.has_executed(own):
         raise ApplyError(
             f"group {group.number}{group.end.as_ending}, has GTID {own}, which the target has"
             " already executed, so it would skip the group: once all of the group's changes are"

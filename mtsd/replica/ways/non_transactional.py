@@ -35,7 +35,7 @@ async def apply_unprotected(
             ' other than "preserve"',
             group=FailedGroup.of(group),
         )
-    if applier.statement_count(group) == 1 and not group.rolled_back:
+    if applier.rows.statement_count(group) == 1 and not group.rolled_back:
         gtid = await gtid_for(applier, group, worker)
     elif applier.preserves:
         raise ApplyError(
@@ -66,6 +66,6 @@ async def apply_under_its_gtid(
 async def _doubtful(
     applier: Applier, group: Group, worker: InDoubtWorker, gtid: str, reached: Reached
 ) -> Doubtful:
-    log = await applier.log_position() if gtid and applier.is_logged else ("", 0)
+    log = await applier.records.log_position() if gtid and applier.session.is_logged else ("", 0)
     record = doubt_of(group, worker.id, gtid, log, kind=GroupKind.NON_TRANSACTIONAL)
-    return Doubtful(applier, record, reached, _AT_ONCE)
+    return Doubtful(applier.records, record, reached, _AT_ONCE)

@@ -118,22 +118,22 @@ class SingleGroups:
         known = facts_of(group, again=group.number in self._again)
         temporary = group.uses_temporary
         if temporary is not None and not known.only_rows and not known.again:
-            await self._applier.use_temporary(temporary)
+            await self._applier.temporary.use(temporary)
         way = await self._choose(group, known)
         if way is Way.ROWS:
             await self._apply_bundle((group,))
             return
         row = self.row_after((group,))
         if way is Way.RECORDED:
-            await self._applier.settle(row, group.number)
+            await self._applier.records.settle(row, group.number)
             self._flight.applied(row)
             return
         if temporary is not None and known.only_rows:
-            await self._applier.use_temporary(temporary)
+            await self._applier.temporary.use(temporary)
         await self._apply_in(way, group, row)
         self._flight.applied(row)
         if temporary is not None:
-            self._applier.used_temporary(temporary)
+            self._applier.temporary.used(temporary)
 
     async def _choose(self, group: Group, known: GroupFacts) -> Way:
         """Return the way of a group, and ask the target for what decides. Raises ServerError."""
@@ -142,7 +142,7 @@ class SingleGroups:
             if found is Question.CAN_BE_ROLLED_BACK:
                 known = replace(known, can_be_rolled_back=await self._can_be_rolled_back(group))
             elif found is Question.FITS_ITS_GTID:
-                more = self._applier.preserves and self._applier.statement_count(group) > 1
+                more = self._applier.preserves and self._applier.rows.statement_count(group) > 1
                 known = replace(known, is_more_than_its_gtid_holds=more)
             elif isinstance(found, Way):
                 return found
@@ -196,8 +196,8 @@ class SingleGroups:
         flight = self._flight
         packet, bundle = self.packet([batch])
         try:
-            flight.sent(packet, await self._applier.send(bundle, follows=False))
-            await self._applier.answer(flight.due)
+            flight.sent(packet, await self._applier.rows.send(bundle, follows=False))
+            await self._applier.packets.answer(flight.due)
         except MtsdError as error:
             flight.failed()
             await self._applier.undo(error, 0)
@@ -209,7 +209,7 @@ class SingleGroups:
     async def half_applied(self, batch: Sequence[Group], error: ServerError) -> None:
         """Put groups in doubt after a transaction left a part of them; raises HalfAppliedError."""
         records = [doubt_of(group, self._doubts.id) for group in batch]
-        await keep(self._applier, records, error)
+        await keep(self._applier.records, records, error)
 
     def packet(self, batches: Sequence[Batch]) -> tuple[Packet, Bundle]:
         """Return what to send of batches: all of them, or the first if they do not fit.
@@ -218,11 +218,11 @@ class SingleGroups:
         """
         stored = self._coordinator.scheduler.stored
         packet = self._flight.packet(batches, stored)
-        bundle = self._applier.bundle(packet)
+        bundle = self._applier.rows.bundle(packet)
         if bundle is None:
             self._flight.give_back(batches[1:])
             packet = self._flight.packet(batches[:1], stored)
-            bundle = self._applier.bundle(packet)
+            bundle = self._applier.rows.bundle(packet)
         if bundle is None:
             raise TypeError("an applier must return a bundle for a single transaction")
         return packet, bundle

@@ -72,7 +72,7 @@ class SplitBranches:
             databases="",
             statement=SplitRecord(len(appliers), decided=False).text(),
         )
-        self._doubt = Doubtful(appliers[0], record, reached, _REVOCABLE)
+        self._doubt = Doubtful(appliers[0].records, record, reached, _REVOCABLE)
         count = range(len(appliers))
         self._xids = [branch_xid(daemon_uuid, number, branch) for branch in count]
         self._states = [_State.NONE for _ in count]

@@ -41,7 +41,7 @@ async def apply_by_table(
     """
     first = appliers[0]
     record = doubt_of(group, 1, kind=GroupKind.NON_TRANSACTIONAL)
-    doubt = Doubtful(first, record, reached, PARTIAL)
+    doubt = Doubtful(first.records, record, reached, PARTIAL)
     try:
         await doubt.begin()
     except ServerError as error:
@@ -62,7 +62,7 @@ async def apply_by_table(
     left = [(applier, part) for applier, part in zip(appliers, others, strict=True) if part]
     errors = await _with_each(len(left), lambda at: _apply_at_once(group, *left[at]))
     _stop_half_applied(group, errors)
-    await doubt.done(lambda: first.settle(row, group.number))
+    await doubt.done(lambda: first.records.settle(row, group.number))
 
 
 async def _apply(group: Group, applier: Applier, part: tuple[bytes, ...]) -> None:

@@ -47,7 +47,7 @@ async def apply_prepare(
 ) -> None:
     """Prepare a group's transaction; `row` is what its worker's row becomes.
 
-    `definitions` is that of `Applier.may_change_without_transactions`.
+    `definitions` is that of `TableQuestions.may_change_without_transactions`.
     Raises ServerError with nothing left behind, HalfAppliedError and ConnectionLostError with the
     record left, NeedsPersonError if it cannot be applied at all.
     """
@@ -121,7 +121,7 @@ class Branch:
         evidence = await evidence_of_prepare(applier, xid, self._gtid)
         kind = GroupKind.NON_TRANSACTIONAL if partial else GroupKind.XA_PREPARE
         record = doubt_of(group, self._worker.id, evidence, kind=kind)
-        doubt = Doubtful(applier, record, self._reached, PARTIAL if partial else WHOLE)
+        doubt = Doubtful(applier.records, record, self._reached, PARTIAL if partial else WHOLE)
         await doubt.begin()
         self._doubt = doubt
         try:
@@ -151,7 +151,7 @@ class Branch:
             return
         if not in_one_phase:
             await self._commit(doubt, xid)
-        await doubt.done(lambda: applier.settle(row, group.number))
+        await doubt.done(lambda: applier.records.settle(row, group.number))
 
     async def drop(self) -> None:
         """Roll the branch back. Raises ServerError, ConnectionLostError."""
@@ -184,7 +184,7 @@ class Branch:
 async def check_streamed(applier: Applier, steps: tuple[Step, ...], definitions: int) -> None:
     """Raise ApplyError if steps cannot be applied in the branch of a streamed group.
 
-    `definitions` is that of `Applier.may_change_without_transactions`. Raises ServerError.
+    `definitions` is that of `TableQuestions.may_change_without_transactions`. Raises ServerError.
     """
     unsafe = await without_transactions(applier, steps, definitions)
     if unsafe:

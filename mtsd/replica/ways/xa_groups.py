@@ -60,7 +60,7 @@ async def apply_completion(
     if not is_there and not has_nothing:
         raise explained(_unknown_xid(), xid)
     doubtful = Doubtful(
-        applier,
+        applier.records,
         doubt_of(group, worker.id, evidence),
         reached,
         WHOLE if is_there else NOTHING,
@@ -95,14 +95,14 @@ def required_xid(applier: Applier, group: Group) -> XaXid:
 async def without_transactions(applier: Applier, steps: tuple[Step, ...], definitions: int) -> str:
     """Return what steps may change that is not transactional on the target; "" if nothing.
 
-    `definitions` is that of `Applier.may_change_without_transactions`.
+    `definitions` is that of `TableQuestions.may_change_without_transactions`.
     """
     maps = frozenset(table_maps(row_events(steps)))
-    if maps and not applier.are_safe(maps):
-        named = await applier.without_transactions(maps, steps)
+    if maps and not applier.tables.are_safe(maps):
+        named = await applier.tables.without_transactions(maps, steps)
         if named:
             return ", ".join(named)
-    if await applier.may_change_without_transactions(steps, definitions):
+    if await applier.tables.may_change_without_transactions(steps, definitions):
         return "a table that one of its statements names"
     return ""
 
@@ -121,7 +121,7 @@ async def evidence_of_prepare(applier: Applier, xid: XaXid, gtid: str) -> str:
 
 
 def _evidence(applier: Applier, gtid: str) -> str:
-    return gtid if applier.is_logged or applier.preserves else ""
+    return gtid if applier.session.is_logged or applier.preserves else ""
 
 
 async def _is_prepared(applier: Applier, xid: XaXid) -> bool:
@@ -143,7 +143,7 @@ async def record_skipped(applier: Applier, unit: Sequence[Group], row: WorkerRow
     """
     group = unit[0]
     if group.xid is None or len(unit) > 1:
-        await applier.settle(row, group.number)
+        await applier.records.settle(row, group.number)
     elif group.kind is GroupKind.XA_PREPARE:
         await applier.branches.settle_prepared(row, skipped_row(group, group.xid))
     else:
@@ -160,7 +160,7 @@ def has_changed(applier: Applier, *, rows: bool) -> bool:
 
     What has changed nothing, its server may forget.
     """
-    return applier.branch_rows > 0 or (rows and not applier.may_find_nothing)
+    return applier.branch_rows > 0 or (rows and not applier.rows.may_find_nothing)
 
 
 def prepared_row(group: Group, xid: XaXid, *, changes: bool) -> PreparedRow:

@@ -87,7 +87,7 @@ class XaRuns:
             await self._settle(run[:done], run[forgotten:], changed, row_after)
 
         records = [each.doubt for each in run]
-        done = await carry_out_run(self._applier, records, act, settle, self._reached)
+        done = await carry_out_run(self._applier.records, records, act, settle, self._reached)
         if half is not None:
             raise HalfAppliedError(run[done].group.number, half) from half
         return done
@@ -111,13 +111,13 @@ class XaRuns:
         if len(fit) < 2:
             return []
         applier = self._applier
-        if applier.has_gtids:
-            executed = await applier.have_executed([gtid for _, _, gtid in fit])
+        if applier.session.has_gtids:
+            executed = await applier.records.have_executed([gtid for _, _, gtid in fit])
             if True in executed:
                 # Under a GTID that is used up, the server silently skips a group.
                 del fit[executed.index(True) :]
         del fit[await self._of_this_channel(fit) :]
-        shown = applier.has_gtids and (applier.is_logged or applier.preserves)
+        shown = applier.session.has_gtids and (applier.session.is_logged or applier.preserves)
         if not shown:
             prepared = await applier.branches.prepared()
             for at, (group, xid, _) in enumerate(fit):
@@ -159,10 +159,11 @@ class XaRuns:
             # Its locks, and how long it waits for others, are those of the source's statements.
             return False
         maps = frozenset(table_maps(group.rows))
-        return applier.are_safe(maps) or not await applier.without_transactions(maps, group.steps)
+        tables = applier.tables
+        return tables.are_safe(maps) or not await tables.without_transactions(maps, group.steps)
 
     def _gtid(self, group: Group) -> str:
-        if not self._applier.has_gtids:
+        if not self._applier.session.has_gtids:
             return ""
         if self._applier.preserves:
             return str(group.gtid)

@@ -73,7 +73,7 @@ class CommitOrder:
                 pause = _FIRST_LOOK_S
                 stalled = 0.0
             stalled += pause
-            waiting = await self._applier.sessions_waiting()
+            waiting = await self._applier.packets.sessions_waiting()
             if must_give_way(stalled, waiting, self._earlier(number)):
                 log.info(
                     "gives way to an earlier group", group=number, stalled_s=round(stalled, 2),

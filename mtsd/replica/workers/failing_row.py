@@ -54,7 +54,8 @@ async def failing_row(applier: Applier, group: Group, error: ServerError) -> str
     search = _Search(applier, group, clock() + _TIMEOUT_S)
     try:
         events = list(mapped_rows(group.rows))
-        if await applier.without_transactions(frozenset(each.table_map for each in events)):
+        maps = frozenset(each.table_map for each in events)
+        if await applier.tables.without_transactions(maps, group.steps):
             return ""
         at = await search.first_to_fail([], events)
         if at is None:
@@ -64,7 +65,7 @@ async def failing_row(applier: Applier, group: Group, error: ServerError) -> str
         if row is None:
             return ""
         table = parse_table_map(rows[row].table_map, mariadb=mariadb)
-        found = await applier.read_table(table.database, table.table)
+        found = await applier.tables.read(table.database, table.table)
         return row_in_words(table, found, rows[row].event)
     except MtsdError as refused:
         # The error of the group is what counts.

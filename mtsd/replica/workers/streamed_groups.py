@@ -226,7 +226,7 @@ class StreamedGroups:
         skipped, self._skips = self._skips, None
         if skipped is not None:
             with self._coordinator.pulse.waiting(Wait.TARGET):
-                await self._applier.settle(row, group.number)
+                await self._applier.records.settle(row, group.number)
         if self._table is not None:
             group = replace(group, steps=self._table.steps)
             self._coordinator.defined(group)
@@ -234,7 +234,7 @@ class StreamedGroups:
         self._is_in_pieces = False
         if group.uses_temporary is not None and skipped is None:
             self._coordinator.scheduler.sessions.assigned(group.uses_temporary, self._worker.index)
-            self._applier.used_temporary(group.uses_temporary)
+            self._applier.temporary.used(group.uses_temporary)
         if (obstacles := obstacles_here()) is not None:
             obstacles.passed(streamed(group.number))
         self._worker.applied(group, row, skipped=skipped)
@@ -252,7 +252,7 @@ class StreamedGroups:
                 elif self._table is not None:
                     await self._table.end(group, row)
                 elif self._pieces is not None:
-                    await self._pieces.done(lambda: self._applier.settle(row, group.number))
+                    await self._pieces.done(lambda: self._applier.records.settle(row, group.number))
                 else:
                     await self._applier.commit(row)
         except ServerError as error:
@@ -333,7 +333,7 @@ class StreamedGroups:
             await self._table.go_by_pieces(record)
         else:
             # A former attempt may have left one.
-            pieces = Doubtful(self._applier, record, self._reached, PARTIAL, repeats=True)
+            pieces = Doubtful(self._applier.records, record, self._reached, PARTIAL, repeats=True)
             await pieces.begin(self._applier.commit_in_doubt)
             self._pieces = pieces
         self._is_in_pieces = True
@@ -363,7 +363,7 @@ class StreamedGroups:
         """Undo what is open; raise what has failed, unless the group is skipped because of it."""
         with self._coordinator.pulse.waiting(Wait.TARGET):
             await self._applier.undo(error, 0)
-            explained = await self._applier.explain(error, rows)
+            explained = await self._applier.rows.explain(error, rows)
         self._opened = None
         # Its record says so.
         is_half, self._is_in_pieces, self._pieces = self._is_in_pieces, False, None
@@ -373,7 +373,7 @@ class StreamedGroups:
         if begun is not None and not is_half:
             await begun.failed(error)
         elif error.leaves_changes and not is_half:
-            await keep_record(self._applier, _doubt(opened, self._worker.index + 1, ()))
+            await keep_record(self._applier.records, _doubt(opened, self._worker.index + 1, ()))
         if is_half or error.leaves_changes:
             raise stopped_half(opened, str(explained), error.number) from error
         group = failed_stream(opened, explained.number)

@@ -69,7 +69,7 @@ class Worker:
         self.index = index
         self.applier = applier
         self._coordinator = coordinator
-        coordinator.connections[index] = applier.connection_id
+        coordinator.connections[index] = applier.session.connection.thread_id
         self._order = CommitOrder(index, coordinator, applier)
         self._flight = InFlight(row)
         self._singly = SingleGroups(
@@ -145,14 +145,14 @@ class Worker:
         `at_least`: or not for so many seconds.
         A packet's transactions are answered one by one: it is the wait for one of them.
         """
-        awaited = self.applier.awaited
+        awaited = self.applier.session.connection.awaited
         now = asyncio.get_running_loop().time()
         if awaited is None or now - awaited.since < at_least:
             return None
         running = self._coordinator.scheduler.workers[self.index].running
         return TargetWait(
             self.index + 1,
-            self.applier.connection_id,
+            self.applier.session.connection.thread_id,
             now - awaited.since,
             kind_in_words(awaited.packet, awaited.answered),
             running[0].number if running else 0,
@@ -195,18 +195,18 @@ class Worker:
             if not await self._coordinator.turn(self.index, number):
                 return
         packet, bundle = self._singly.packet(self._gather())
-        if not self.applier.are_safe(bundle.table_maps) and (
-            await self.applier.without_transactions(bundle.table_maps)
+        if not self.applier.tables.are_safe(bundle.table_maps) and (
+            await self.applier.tables.without_transactions(bundle.table_maps, bundle.steps)
         ):
             for unit in self._all_begun(pairs=False):
                 await self._apply_alone(unit)
             return
         try:
-            flight.sent(packet, await self.applier.send(bundle, follows=False))
+            flight.sent(packet, await self.applier.rows.send(bundle, follows=False))
             while not flight.is_empty:
                 if flight.wants_more:
                     await self._send_ahead()
-                await self.applier.answer(flight.due)
+                await self.applier.packets.answer(flight.due)
                 self._committed(flight.committed().batch)
         except MtsdError as error:
             await self.applier.undo(error, max(flight.packets - 1, 0))
@@ -224,21 +224,21 @@ class Worker:
         flight = self._flight
         batch = flight.next_begun()
         packet = flight.packet([batch], self._coordinator.scheduler.stored)
-        bundle = self.applier.bundle(packet, held=True)
+        bundle = self.applier.rows.bundle(packet, held=True)
         if bundle is None or (
-            not self.applier.are_safe(bundle.table_maps)
-            and await self.applier.without_transactions(bundle.table_maps)
+            not self.applier.tables.are_safe(bundle.table_maps)
+            and await self.applier.tables.without_transactions(bundle.table_maps, bundle.steps)
         ):
             return False
         try:
-            await self.applier.hold(bundle)
+            await self.applier.rows.hold(bundle)
             if not await self._order.comes(batch[0].number):
                 await self.applier.rollback()
                 return False
-            statements = await self.applier.send_commit(bundle)
+            statements = await self.applier.packets.send_commit(bundle)
             flight.take_begun()
             flight.sent(packet, statements)
-            await self.applier.answer(flight.due)
+            await self.applier.packets.answer(flight.due)
         except MtsdError as error:
             flight.give_back(flight.failed())
             await self.applier.undo(error, 0)
@@ -269,11 +269,11 @@ class Worker:
             return
         if not (
             flight.may_send(packet, single_statements=bundle.is_single_statements)
-            and self.applier.are_safe(bundle.table_maps)
+            and self.applier.tables.are_safe(bundle.table_maps)
         ):
             flight.give_back([each.batch for each in packet.transactions])
             return
-        flight.sent(packet, await self.applier.send(bundle, follows=True))
+        flight.sent(packet, await self.applier.rows.send(bundle, follows=True))
 
     def _gather(self) -> list[Batch]:
         return self._flight.gather(
@@ -385,12 +385,12 @@ class Worker:
         attempt = 0
         with Retrying(self._who) as retrying:
             while True:
-                plain, error = error, await self.applier.explain(error, group.rows)
+                plain, error = error, await self.applier.rows.explain(error, group.rows)
                 if self.applier.preserves and not worth_a_retry(error):
                     behind = error.number == ROW_GONE != plain.number
                     await self._look_for_gtids(group, behind=behind)
                 skips = error.number in self.settings.skip_errors
-                spent = group.uses_temporary is not None and not self.applier.can_repeat
+                spent = group.uses_temporary is not None and self.applier.temporary.are_spent
                 if spent:
                     break
                 if not skips and (pause := retrying.waits_for(error)) is not None:
@@ -437,9 +437,9 @@ class Worker:
         """
         applier = self.applier
         again = group.number in self.settings.again
-        if not again and await applier.has_executed(str(group.gtid)):
+        if not again and await applier.records.has_executed(str(group.gtid)):
             passed = f"GTID {group.gtid}"
-        elif behind and await applier.has_row(self.index + 1):
+        elif behind and await applier.records.has_row(self.index + 1):
             passed = f"the GTID of a group before {group.number}"
         else:
             return

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from mtsd.apply.appliers.applier import Applier
-from mtsd.apply.appliers.binlog_applier import BinlogApplier
-from mtsd.apply.appliers.sql_applier import ROW_MODE, SqlApplier
+from mtsd.apply.appliers.making import applier_by_binlog, applier_by_sql
+from mtsd.apply.appliers.sql_rows import ROW_MODE
 from mtsd.apply.branches.branch_sessions import BranchSessions
 from mtsd.apply.position.fencing import take_lock
 from mtsd.apply.position.lock_holder import describe_holder
@@ -129,10 +129,9 @@ def _applier(
     repair: Repair | None,
 ) -> Applier:
     if as_sql:
-        return SqlApplier(
+        return applier_by_sql(
             session,
             tables,
-            settings.replica.batch_bytes,
             known=known,
             preserves=preserves,
             change=change,
@@ -141,7 +140,7 @@ def _applier(
             branch_sessions=branch_sessions,
             reached=reached,
         )
-    return BinlogApplier(
+    return applier_by_binlog(
         session,
         tables,
         settings.replica.batch_bytes,

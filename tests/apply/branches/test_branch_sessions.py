@@ -8,7 +8,7 @@ from dataclasses import replace
 import pymysql
 import pytest
 
-from mtsd.apply.appliers.sql_applier import SqlApplier
+from mtsd.apply.appliers.making import applier_by_sql
 from mtsd.apply.branches.branch_sessions import BranchSessions
 from mtsd.apply.branches.branches import FORMAT_TOO_LARGE, Branches
 from mtsd.apply.position.fencing import fence, take_lock
@@ -150,7 +150,7 @@ async def test_what_is_prepared_has_not_failed(server: Server) -> None:
     sessions = InterruptedSessions(
         CurrentEndpoint(endpoint(server)), SessionSettings(binary_log=True), LOCK
     )
-    applier = SqlApplier(own, TABLES, 1 << 20, branch_sessions=sessions)
+    applier = applier_by_sql(own, TABLES, branch_sessions=sessions)
     await applier.begin_branch(b"", XID, "", statements=True)
     with pytest.raises(ConnectionLostError):
         await applier.end_branch(XID, "")

@@ -5,7 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from mtsd.apply.appliers.binlog_applier import BinlogApplier
+from mtsd.apply.appliers.applier import Applier
+from mtsd.apply.appliers.binlog_rows import BinlogRows
+from mtsd.apply.appliers.making import applier_by_binlog
 from mtsd.apply.position.position_tables import PositionTables
 from mtsd.apply.rows.bundle import Bundle, Command, binlog_statement, together
 from mtsd.binlog.bytes.event_type import EventType
@@ -42,16 +44,22 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-async def applier(server: Server) -> AsyncIterator[BinlogApplier]:
+async def applier(server: Server) -> AsyncIterator[Applier]:
     server.sql("DELETE FROM a.t; INSERT INTO a.t VALUES (1)")
     put(server, row(0))
     session = await open_session(server)
-    applier = BinlogApplier(session, TABLES, 1 << 20)
+    applier = applier_by_binlog(session, TABLES, 1 << 20)
     with (server.datadir / "binlog.000001").open("rb") as file:
         description = next(FileFramer().feed(file.read(4096)))
-    await applier.describe_format(plain_format_description(description))
+    await applier.rows.begin(plain_format_description(description))
     yield applier
     session.connection.close()
+
+
+def described(applier: Applier) -> bytes:
+    """Return the format description that the session has."""
+    assert isinstance(applier.rows, BinlogRows)
+    return applier.rows._format
 
 
 def row(number: int) -> WorkerRow:
@@ -66,15 +74,13 @@ def put(server: Server, row: WorkerRow) -> None:
     server.sql(TABLES.workers.replace(row).decode())
 
 
-def bundle(
-    applier: BinlogApplier, number: int, *statements: bytes, after: int | None = None
-) -> Bundle:
+def bundle(applier: Applier, number: int, *statements: bytes, after: int | None = None) -> Bundle:
     """Return the bundle of group `number`, which counts on that of `after`."""
     before = row(number - 1 if after is None else after)
     events = TABLES.workers.events(row(number), before, event(EventType.XID_EVENT, b""), 0)
     record = binlog_statement(b"".join(events))
     whole = [b"BEGIN", *statements, record, b"COMMIT"] if statements else [record]
-    return Bundle(applier._format, (Command(b";".join(whole), len(whole)),), NO_TABLES)
+    return Bundle(described(applier), (Command(b";".join(whole), len(whole)),), NO_TABLES)
 
 
 def committed(server: Server) -> tuple[list[int], int]:
@@ -87,7 +93,7 @@ def committed(server: Server) -> tuple[list[int], int]:
     return keys, int(offset) // 100
 
 
-async def test_both_commit(server: Server, applier: BinlogApplier) -> None:
+async def test_both_commit(server: Server, applier: Applier) -> None:
     sending = Sending(applier)
     for first in range(1, 20, 2):
         await sending.send(bundle(applier, first, FINE % (first + 1)))
@@ -97,12 +103,12 @@ async def test_both_commit(server: Server, applier: BinlogApplier) -> None:
         await sending.answer()
         await sending.answer()
     assert committed(server) == ([1, *range(2, 21, 2)], 20)
-    assert await applier._connection.query("SELECT 1") == [(1,)]
+    assert await applier.session.connection.query("SELECT 1") == [(1,)]
 
 
 @pytest.mark.parametrize("statements", [(FAILS, FINE % 2), (FINE % 2, FAILS)])
 async def test_the_first_fails(
-    server: Server, applier: BinlogApplier, statements: tuple[bytes, ...]
+    server: Server, applier: Applier, statements: tuple[bytes, ...]
 ) -> None:
     sending = Sending(applier)
     await sending.send(bundle(applier, 1, *statements))
@@ -115,7 +121,7 @@ async def test_the_first_fails(
     assert committed(server) == ([1, 2], 1)
 
 
-async def test_the_second_fails(server: Server, applier: BinlogApplier) -> None:
+async def test_the_second_fails(server: Server, applier: Applier) -> None:
     sending = Sending(applier)
     await sending.send(bundle(applier, 1, FINE % 2))
     await sending.send(bundle(applier, 3, after=2))
@@ -127,7 +133,7 @@ async def test_the_second_fails(server: Server, applier: BinlogApplier) -> None:
 
 
 async def test_a_statement_alone_is_applied_whole_or_not_at_all(
-    server: Server, applier: BinlogApplier
+    server: Server, applier: Applier
 ) -> None:
     sending = Sending(applier)
     definition, change = TABLES.workers.events(row(1), row(0), event(EventType.XID_EVENT, b""), 0)
@@ -137,7 +143,7 @@ async def test_a_statement_alone_is_applied_whole_or_not_at_all(
     async def both(before: int) -> None:
         _, second = TABLES.workers.events(row(9), row(before), event(EventType.XID_EVENT, b""), 0)
         packet = Command(binlog_statement(definition + bytes(first) + second), 1)
-        await sending.apply(Bundle(applier._format, (packet,), NO_TABLES))
+        await sending.apply(Bundle(described(applier), (packet,), NO_TABLES))
 
     for before in (2, 0):
         with pytest.raises(ServerError) as raised:
@@ -149,7 +155,7 @@ async def test_a_statement_alone_is_applied_whole_or_not_at_all(
     wait_for_the_end_of_all_transactions(server)
 
 
-def triples(applier: BinlogApplier, server: Server, *, missing: int = 0) -> list[Bundle]:
+def triples(applier: Applier, server: Server, *, missing: int = 0) -> list[Bundle]:
     """Return groups 1 to 9, three to a packet, and put the row there that the first counts on.
 
     The last of each packet moves the token. Group `missing` counts on one that is not there.
@@ -162,12 +168,12 @@ def triples(applier: BinlogApplier, server: Server, *, missing: int = 0) -> list
         found = replace(before, token=77) if number == missing else before
         events = TABLES.workers.events(change, found, event(EventType.XID_EVENT, b""), 0)
         statement = Command(binlog_statement(b"".join(events)), 1)
-        bundles.append(Bundle(applier._format, (statement,), NO_TABLES))
+        bundles.append(Bundle(described(applier), (statement,), NO_TABLES))
         before = change
     return [together(bundles[at : at + 3]) for at in (0, 3, 6)]
 
 
-async def test_several_transactions_in_a_packet(server: Server, applier: BinlogApplier) -> None:
+async def test_several_transactions_in_a_packet(server: Server, applier: Applier) -> None:
     sending = Sending(applier)
     first, *others = triples(applier, server)
     await sending.send(first)
@@ -179,12 +185,12 @@ async def test_several_transactions_in_a_packet(server: Server, applier: BinlogA
         await sending.answer()
         assert committed(server)[1] >= number
     assert len(sending) == 0
-    assert await applier._connection.query("SELECT 1") == [(1,)]
+    assert await applier.session.connection.query("SELECT 1") == [(1,)]
 
 
 @pytest.mark.parametrize("missing", range(1, 7))
 async def test_one_of_several_in_a_packet_fails(
-    server: Server, applier: BinlogApplier, missing: int
+    server: Server, applier: Applier, missing: int
 ) -> None:
     sending = Sending(applier)
     first, *others = triples(applier, server, missing=missing)
@@ -198,10 +204,10 @@ async def test_one_of_several_in_a_packet_fails(
     assert raised.value.number == 1032
     assert len(sending) == 0
     assert committed(server) == ([1], missing - 1)
-    assert await applier._connection.query("SELECT 1") == [(1,)]
+    assert await applier.session.connection.query("SELECT 1") == [(1,)]
 
 
-async def test_a_bundle_counts_on_the_row_before(server: Server, applier: BinlogApplier) -> None:
+async def test_a_bundle_counts_on_the_row_before(server: Server, applier: Applier) -> None:
     sending = Sending(applier)
     await sending.apply(bundle(applier, 1, FINE % 2))
     for after in (0, 2):
@@ -232,32 +238,30 @@ ROWS = [
 ]
 
 
-async def test_a_row_event_writes_what_a_statement_writes(
-    server: Server, applier: BinlogApplier
-) -> None:
+async def test_a_row_event_writes_what_a_statement_writes(server: Server, applier: Applier) -> None:
     put(server, row(0))
     found = []
     before = row(0)
     for written in ROWS:
         events = TABLES.workers.events(written, before, event(EventType.XID_EVENT, b""), 0)
         whole = binlog_statement(b"".join(events)) + b";COMMIT"
-        await applier._connection.run(whole, 2)
+        await applier.session.connection.run(whole, 2)
         found.append(server.sql("SELECT * FROM mtsd.slave_worker_info"))
         before = written
     for written, by_event in zip(ROWS, found, strict=True):
         server.sql(TABLES.workers.update(written).decode())
         assert server.sql("SELECT * FROM mtsd.slave_worker_info") == by_event
-        (columns,) = await applier._connection.query(TABLES.workers.select())
+        (columns,) = await applier.session.connection.query(TABLES.workers.select())
         assert TABLES.workers.row(columns) == written
 
 
-async def test_what_is_single_statements(applier: BinlogApplier) -> None:
+async def test_what_is_single_statements(applier: Applier) -> None:
     whole = bundle(applier, 1)
     assert whole.is_single_statements
     assert not bundle(applier, 1, FINE % 2).is_single_statements
     commands = tuple(whole.commands)
-    assert not Bundle(applier._format, (*commands, *commands), NO_TABLES).is_single_statements
-    assert not Bundle(applier._format, iter(commands), NO_TABLES).is_single_statements
+    assert not Bundle(described(applier), (*commands, *commands), NO_TABLES).is_single_statements
+    assert not Bundle(described(applier), iter(commands), NO_TABLES).is_single_statements
     assert together([whole, whole]).is_single_statements
 
 
@@ -267,7 +271,7 @@ async def test_what_is_single_statements(applier: BinlogApplier) -> None:
     ids=["listed", "aligned", "under 1", "tag"],
 )
 async def test_a_row_reads_as_it_was_written(
-    server: Server, applier: BinlogApplier, aligned: Gtid | None
+    server: Server, applier: Applier, aligned: Gtid | None
 ) -> None:
     sending = Sending(applier)
     first = replace(row(0), aligned=aligned)
@@ -284,7 +288,7 @@ async def test_a_row_reads_as_it_was_written(
         )
         events = TABLES.workers.events(second, first, event(EventType.XID_EVENT, b""), 0)
         record = Command(binlog_statement(b"".join(events)), 1)
-        await sending.apply(Bundle(applier._format, (record,), NO_TABLES))
+        await sending.apply(Bundle(described(applier), (record,), NO_TABLES))
         assert await stored(applier) == second
         first = second
     third = replace(first, executed=ExecutedGroups(3, 1), token=first.token + 1)
@@ -292,6 +296,6 @@ async def test_a_row_reads_as_it_was_written(
     assert await stored(applier) == third
 
 
-async def stored(applier: BinlogApplier) -> WorkerRow:
-    (found,) = await applier._connection.query(TABLES.workers.select())
+async def stored(applier: Applier) -> WorkerRow:
+    (found,) = await applier.session.connection.query(TABLES.workers.select())
     return TABLES.workers.row(found)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from pymysql.constants import ER
 
-from mtsd.apply.appliers.binlog_applier import BinlogApplier
+from mtsd.apply.appliers.making import applier_by_binlog
 from mtsd.apply.branches.branches import Branches
 from mtsd.apply.position.position_tables import PositionTables
 from mtsd.apply.session.session import TargetSession
@@ -92,7 +92,7 @@ async def test_no_other_statement_runs_in_its_state(
         xid(),
     )
     assert isinstance(group, Group)
-    applier = BinlogApplier(session, TABLES, 1 << 20)
+    applier = applier_by_binlog(session, TABLES, 1 << 20)
     server.sql("TRUNCATE a.t")
     applied = False
     while not applied:
@@ -102,7 +102,7 @@ async def test_no_other_statement_runs_in_its_state(
                 applied = True
             except ConnectionLostError:
                 session = await open_session(server)
-                applier = BinlogApplier(session, TABLES, 1 << 20)
+                applier = applier_by_binlog(session, TABLES, 1 << 20)
     session.connection.close()
     assert server.sql("SELECT * FROM a.t ORDER BY i") == [(1, "+00:00"), (2, "+05:30")]
 
@@ -123,7 +123,7 @@ async def test_a_definition_is_not_run_twice(
     index = query(b"ALTER TABLE t ADD INDEX (i), ADD INDEX (i)", database=b"a")
     (group,) = grouped(index)
     assert isinstance(group, Group)
-    applier = BinlogApplier(session, TABLES, 1 << 20)
+    applier = applier_by_binlog(session, TABLES, 1 << 20)
     server.sql("DELETE FROM mtsd.slave_in_doubt; DROP TABLE a.t")
     server.sql("CREATE TABLE a.t (i INT, zone VARCHAR(9))")
     applied = False
@@ -147,7 +147,7 @@ async def test_evidence_is_asked_for_again(server: Server, monkeypatch: pytest.M
     interrupted.at = {1, 3}
     (group,) = grouped(query(b"DROP TABLE missing", database=b"a"))
     assert isinstance(group, Group)
-    applier = BinlogApplier(session, TABLES, 1 << 20)
+    applier = applier_by_binlog(session, TABLES, 1 << 20)
     server.sql("DELETE FROM mtsd.slave_in_doubt")
     with pytest.raises(ServerError) as raised:
         await apply_definition(

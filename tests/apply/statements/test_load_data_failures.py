@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from mtsd.apply.appliers.binlog_applier import BinlogApplier
+from mtsd.apply.appliers.applier import Applier
 from mtsd.binlog.bytes.framing import FileFramer
 from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, nothing
@@ -76,7 +76,7 @@ def target(request: pytest.FixtureRequest) -> Iterator[Target]:
 
 
 @pytest.fixture
-async def applier(target: Target) -> AsyncIterator[BinlogApplier]:
+async def applier(target: Target) -> AsyncIterator[Applier]:
     target.clean()
     target.server.sql("DELETE FROM a.t")
     applier, _ = await target.applier()
@@ -88,7 +88,7 @@ def count(target: Target, table: str) -> int:
     return int(str(target.server.sql(f"SELECT COUNT(*) FROM a.{table}")[0][0]))
 
 
-def disturb(applier: BinlogApplier, after: int, fault: Callable[[], Awaitable[None]]) -> None:
+def disturb(applier: Applier, after: int, fault: Callable[[], Awaitable[None]]) -> None:
     """Let something happen after so many pieces of the next file have been sent."""
     files = applier._loads._files
     undisturbed: Pieces = files.pieces
@@ -108,7 +108,7 @@ def disturb(applier: BinlogApplier, after: int, fault: Callable[[], Awaitable[No
 
 @pytest.mark.parametrize("after", [0, 1, 3, 9])
 async def test_the_daemon_dies(
-    target: Target, applier: BinlogApplier, groups: dict[str, Group], after: int
+    target: Target, applier: Applier, groups: dict[str, Group], after: int
 ) -> None:
     group = target.next(groups["m"])
 
@@ -135,13 +135,13 @@ async def test_the_daemon_dies(
 
 @pytest.mark.parametrize("table", ["m", "t"])
 async def test_it_is_interrupted(
-    target: Target, applier: BinlogApplier, groups: dict[str, Group], table: str
+    target: Target, applier: Applier, groups: dict[str, Group], table: str
 ) -> None:
     group = target.next(groups[table])
     row = ROW.advanced((group,), MARK)
 
     async def interrupt() -> None:
-        target.server.sql(f"KILL QUERY {applier.connection_id}")
+        target.server.sql(f"KILL QUERY {applier.session.connection.thread_id}")
 
     async def apply() -> None:
         if table == "m":
@@ -165,7 +165,7 @@ async def test_it_is_interrupted(
 
 
 async def test_the_target_is_killed(
-    target: Target, applier: BinlogApplier, groups: dict[str, Group]
+    target: Target, applier: Applier, groups: dict[str, Group]
 ) -> None:
     group = target.next(groups["m"])
 
@@ -189,7 +189,7 @@ async def test_the_target_is_killed(
 
 
 async def test_a_file_that_cannot_be_kept(
-    target: Target, applier: BinlogApplier, groups: dict[str, Group]
+    target: Target, applier: Applier, groups: dict[str, Group]
 ) -> None:
     """Nothing has been sent, so it can be applied once there is room."""
     group = target.next(groups["m"])
@@ -210,7 +210,7 @@ async def test_a_file_that_cannot_be_kept(
 
 @pytest.mark.parametrize("point", [FaultPoint.BEFORE_STATEMENT, FaultPoint.STATEMENT_SENT])
 async def test_the_daemon_dies_at_a_fault_point(
-    target: Target, applier: BinlogApplier, groups: dict[str, Group], point: FaultPoint
+    target: Target, applier: Applier, groups: dict[str, Group], point: FaultPoint
 ) -> None:
     group = target.next(groups["t"])
 
@@ -218,7 +218,7 @@ async def test_the_daemon_dies_at_a_fault_point(
         if passed is point:
             raise DiedError
 
-    applier._session.reached = reached
+    applier.session.reached = reached
     with pytest.raises(DiedError):
         await applier.apply_in_order(group, ROW.advanced((group,), MARK))
     applier.close()

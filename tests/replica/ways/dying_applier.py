@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from mtsd.apply.appliers.binlog_applier import BinlogApplier
+from mtsd.apply.appliers.applier import Applier
+from mtsd.apply.appliers.making import applier_by_binlog
 from mtsd.apply.position.fencing import fence, take_lock
 from mtsd.apply.position.lock_names import LockNames
 from mtsd.apply.session.session import TargetSession
@@ -34,12 +35,12 @@ class Target:
     number: int = 0
     """That of the last group: none is used twice, as its GTIDs are used up."""
 
-    async def applier(self) -> tuple[BinlogApplier, Connection]:
+    async def applier(self) -> tuple[Applier, Connection]:
         """Open a session that holds its lock, on a target where nothing is applied."""
         settings = SessionSettings(self.logged)
         session = await TargetSession.open(endpoint(self.server), settings)
         assert await take_lock(session.connection, LOCKS.session(1), 10)
-        applier = BinlogApplier(session, TABLES, 1 << 22, preserves=self.preserves)
+        applier = applier_by_binlog(session, TABLES, 1 << 22, preserves=self.preserves)
         return applier, session.connection
 
     def clean(self) -> None:
@@ -64,11 +65,11 @@ class Target:
         return bool(self.server.sql("SELECT Id FROM mtsd.slave_worker_info WHERE Token <> 1"))
 
 
-async def verdict_of(applier: BinlogApplier, group: Group) -> Verdict:
-    (row,) = await applier._connection.query(TABLES.select_in_doubt())
+async def verdict_of(applier: Applier, group: Group) -> Verdict:
+    (row,) = await applier.session.connection.query(TABLES.select_in_doubt())
     doubt = TABLES.in_doubt(row)
     assert doubt.number == group.number
-    return await verdict(applier._connection, TABLES, doubt)
+    return await verdict(applier.session.connection, TABLES, doubt)
 
 
 class DiedError(Exception):
@@ -88,9 +89,11 @@ def dying(point: FaultPoint, passes: int) -> Reached:
     return reached
 
 
-async def successor_of(target: Target) -> tuple[BinlogApplier, Connection]:
+async def successor_of(target: Target) -> tuple[Applier, Connection]:
     """Return an applier from when nothing of the one before it goes on."""
     settings = SessionSettings(target.logged)
     session = await TargetSession.open(endpoint(target.server), settings)
     await fence(session.connection, LOCKS, [1])
-    return BinlogApplier(session, TABLES, 1 << 22, preserves=target.preserves), session.connection
+    return applier_by_binlog(
+        session, TABLES, 1 << 22, preserves=target.preserves
+    ), session.connection

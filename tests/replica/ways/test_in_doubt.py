@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from mtsd.apply.appliers.binlog_applier import BinlogApplier
+from mtsd.apply.appliers.applier import Applier
+from mtsd.apply.appliers.making import applier_by_binlog
 from mtsd.apply.position.position_tables import PositionTables
 from mtsd.model.errors import ApplyError, ServerError
 from mtsd.model.fault_points import FaultPoint, nothing
@@ -40,9 +41,9 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-async def applier(server: Server) -> AsyncIterator[BinlogApplier]:
+async def applier(server: Server) -> AsyncIterator[Applier]:
     session = await open_session(server)
-    yield BinlogApplier(session, TABLES, 1 << 20)
+    yield applier_by_binlog(session, TABLES, 1 << 20)
     session.connection.close()
 
 
@@ -53,7 +54,7 @@ def group(statement: bytes, number: int) -> Group:
 
 
 async def apply(
-    applier: BinlogApplier, server: Server, group: Group, *, broken_at: FaultPoint | None
+    applier: Applier, server: Server, group: Group, *, broken_at: FaultPoint | None
 ) -> None:
     """Apply a group; at that point its table of records goes away."""
 
@@ -64,7 +65,7 @@ async def apply(
     await apply_definition(applier, group, ROW, InDoubtWorker(1, DAEMON), reached=reached)
 
 
-async def test_what_shows_a_definition_is_asked_once(applier: BinlogApplier) -> None:
+async def test_what_shows_a_definition_is_asked_once(applier: Applier) -> None:
     """A GTID that was used before is still not used again."""
     counters = b"'Com_select', 'Com_show_binary_log_status'"
     questions = b"SHOW SESSION STATUS WHERE variable_name IN (%b)" % counters
@@ -73,26 +74,28 @@ async def test_what_shows_a_definition_is_asked_once(applier: BinlogApplier) -> 
         worker = InDoubtWorker(1, DAEMON)
         made = group(b"CREATE TABLE a.asked_%d (i INT)" % number, number)
         await apply_definition(applier, made, ROW, worker, reached=nothing)
-        asked.append(await applier._connection.query(questions))
+        asked.append(await applier.session.connection.query(questions))
     assert len(asked[0]) == 2
     assert asked[0] == asked[1] == asked[2]
-    executed = [await applier.has_executed(evidence_gtid(DAEMON, n)) for n in (20, 21, 22, 23)]
+    executed = [
+        await applier.records.has_executed(evidence_gtid(DAEMON, n)) for n in (20, 21, 22, 23)
+    ]
     assert executed == [True, True, True, False]
-    session = applier._session
-    for fresh in (applier, BinlogApplier(session, TABLES, 1 << 20)):
-        used = [await fresh.has_used(DAEMON, number) for number in (22, 23, 23)]
+    session = applier.session
+    for fresh in (applier, applier_by_binlog(session, TABLES, 1 << 20)):
+        used = [await fresh.records.has_used(DAEMON, number) for number in (22, 23, 23)]
         assert used == [True, False, False]
 
 
 async def test_an_applied_group_is_not_taken_for_one_that_failed(
-    server: Server, applier: BinlogApplier
+    server: Server, applier: Applier
 ) -> None:
     index = group(b"ALTER TABLE a.t ADD INDEX (i)", 1)
     with pytest.raises(ApplyError, match="is applied, but its record cannot be written") as raised:
         await apply(applier, server, index, broken_at=FaultPoint.BEFORE_SETTLED)
     assert "group 1" in str(raised.value)
     server.sql("RENAME TABLE mtsd.away TO mtsd.slave_in_doubt")
-    connection = applier._connection
+    connection = applier.session.connection
     (row,) = await connection.query(TABLES.select_in_doubt())
     doubt = TABLES.in_doubt(row)
     assert doubt.evidence == evidence_gtid(DAEMON, 1)
@@ -101,7 +104,7 @@ async def test_an_applied_group_is_not_taken_for_one_that_failed(
 
 
 async def test_nothing_is_applied_that_could_not_be_recorded(
-    server: Server, applier: BinlogApplier
+    server: Server, applier: Applier
 ) -> None:
     table = group(b"CREATE TABLE a.never (i INT)", 2)
     with pytest.raises(ServerError) as raised:
@@ -111,9 +114,7 @@ async def test_nothing_is_applied_that_could_not_be_recorded(
     server.sql("RENAME TABLE mtsd.away TO mtsd.slave_in_doubt")
 
 
-async def test_a_statement_that_fails_leaves_no_doubt(
-    server: Server, applier: BinlogApplier
-) -> None:
+async def test_a_statement_that_fails_leaves_no_doubt(server: Server, applier: Applier) -> None:
     with pytest.raises(ServerError) as raised:
         await apply(applier, server, group(b"DROP TABLE a.missing", 3), broken_at=None)
     assert raised.value.number == 1051

@@ -7,7 +7,7 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from mtsd.apply.appliers.binlog_applier import BinlogApplier
+from mtsd.apply.appliers.applier import Applier
 from mtsd.binlog.bytes.framing import FileFramer
 from mtsd.model.errors import ApplyError, MtsdError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, nothing
@@ -228,7 +228,7 @@ def target(request: pytest.FixtureRequest) -> Iterator[Target]:
 
 
 @pytest.fixture
-async def applier(target: Target) -> AsyncIterator[BinlogApplier]:
+async def applier(target: Target) -> AsyncIterator[Applier]:
     clean(target)
     target.server.sql("DELETE FROM mtsd.slave_in_doubt;" + TABLES.workers.replace(ROW).decode())
     applier, connection = await target.applier()
@@ -249,14 +249,14 @@ def state(target: Target) -> tuple[int, int, int]:
 UNTOUCHED = (3, 1, 0)
 
 
-async def apply(applier: BinlogApplier, group: Group) -> None:
+async def apply(applier: Applier, group: Group) -> None:
     row = ROW.advanced((group,), MARK)
     await apply_unprotected(applier, group, row, WORKER, reached=nothing)
 
 
 @pytest.mark.parametrize("kind", GROUPS)
 async def test_applied_whole_and_recorded(
-    target: Target, applier: BinlogApplier, groups: dict[str, Group], kind: str
+    target: Target, applier: Applier, groups: dict[str, Group], kind: str
 ) -> None:
     group = target.next(groups[kind])
     assert group.kind in {GroupKind.NON_TRANSACTIONAL, GroupKind.STATEMENTS}
@@ -281,7 +281,7 @@ UNDONE = {
 @pytest.mark.parametrize("kind", GROUPS)
 @pytest.mark.parametrize("conflict", CONFLICTS)
 async def test_an_error_at_each_statement(
-    target: Target, applier: BinlogApplier, groups: dict[str, Group], kind: str, conflict: str
+    target: Target, applier: Applier, groups: dict[str, Group], kind: str, conflict: str
 ) -> None:
     if conflict == "no error where the source had one" and kind != "with an error":
         return
@@ -323,7 +323,7 @@ POINTS = (
 @pytest.mark.parametrize(("point", "passes"), POINTS)
 async def test_killed_at_each_point(
     target: Target,
-    applier: BinlogApplier,
+    applier: Applier,
     groups: dict[str, Group],
     kind: str,
     point: FaultPoint,
@@ -331,11 +331,11 @@ async def test_killed_at_each_point(
 ) -> None:
     group = target.next(groups[kind])
     reached = dying(point, passes)
-    applier._reached = applier._session.reached = reached
+    applier._reached = applier.session.reached = reached
     row = ROW.advanced((group,), MARK)
     with suppress(DiedError):
         await apply_unprotected(applier, group, row, WORKER, reached=reached)
-    applier._connection.close()
+    applier.session.connection.close()
     successor, connection = await successor_of(target)
     try:
         if target.is_recorded():

@@ -64,6 +64,7 @@ class Session:
         self._target = target
         self._prepares = prepares
         self.branches = BranchesOf(target)
+        self.records = self
 
     async def note(self, doubt: InDoubt, *, anew: bool = False) -> None:
         """Write a record."""

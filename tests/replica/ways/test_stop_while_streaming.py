@@ -38,6 +38,7 @@ class _Applier:
 
     def __init__(self, during: Callable[[str], None]) -> None:
         self._during = during
+        self.records = self.tables = self
         self.done: list[str] = []
 
     async def begin(self, *_: object, **__: object) -> None:

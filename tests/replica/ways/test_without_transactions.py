@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import pytest
 
-from mtsd.apply.appliers.binlog_applier import BinlogApplier
+from mtsd.apply.appliers.applier import Applier
 from mtsd.binlog.bytes.framing import FileFramer
 from mtsd.model.errors import ApplyError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, nothing
@@ -90,14 +90,14 @@ def target(request: pytest.FixtureRequest) -> Iterator["Target"]:
 
 
 @pytest.fixture
-async def applier(target: Target) -> AsyncIterator[BinlogApplier]:
+async def applier(target: Target) -> AsyncIterator[Applier]:
     target.clean()
     applier, connection = await target.applier()
     yield applier
     connection.close()
 
 
-async def apply(applier: BinlogApplier, group: Group) -> None:
+async def apply(applier: Applier, group: Group) -> None:
     row = ROW.advanced((group,), MARK)
     await apply_unprotected(applier, group, row, WORKER, reached=nothing)
 
@@ -109,7 +109,7 @@ def may_be_applied(target: Target, kind: str) -> bool:
 
 @pytest.mark.parametrize("kind", GROUPS)
 async def test_applied_whole_and_recorded(
-    target: Target, applier: BinlogApplier, groups: dict[str, Group], kind: str
+    target: Target, applier: Applier, groups: dict[str, Group], kind: str
 ) -> None:
     group = target.next(groups[kind])
     if not may_be_applied(target, kind):
@@ -125,13 +125,13 @@ async def test_applied_whole_and_recorded(
 
 
 async def test_the_record_of_a_part_is_written_however_long_that_takes(
-    target: Target, applier: BinlogApplier, groups: dict[str, Group]
+    target: Target, applier: Applier, groups: dict[str, Group]
 ) -> None:
     """Without it, the group would be applied again."""
     group = target.next(groups[FIRST])
     target.server.sql("RENAME TABLE mtsd.slave_in_doubt TO mtsd.elsewhere")
     keeping = asyncio.create_task(
-        keep(applier, [doubt_of(group, 1)], ServerError(1062, "23000", "a row is there"))
+        keep(applier.records, [doubt_of(group, 1)], ServerError(1062, "23000", "a row is there"))
     )
     done, _ = await asyncio.wait([keeping], timeout=1)
     assert not done
@@ -149,7 +149,7 @@ async def test_the_record_of_a_part_is_written_however_long_that_takes(
     [1, 2, ROWS, *(pytest.param(n, marks=pytest.mark.long) for n in range(3, ROWS))],
 )
 async def test_a_conflict_at_each_row(
-    target: Target, applier: BinlogApplier, groups: dict[str, Group], kind: str, conflict: int
+    target: Target, applier: Applier, groups: dict[str, Group], kind: str, conflict: int
 ) -> None:
     if not may_be_applied(target, kind):
         return
@@ -204,7 +204,7 @@ POINTS = (
 )
 async def test_killed_at_each_point(
     target: Target,
-    applier: BinlogApplier,
+    applier: Applier,
     groups: dict[str, Group],
     kind: str,
     point: FaultPoint,
@@ -216,14 +216,14 @@ async def test_killed_at_each_point(
     group = target.next(groups[kind])
 
     reached = dying(point, passes)
-    applier._reached = applier._session.reached = reached
+    applier._reached = applier.session.reached = reached
     row = ROW.advanced((group,), MARK)
     with suppress(DiedError):
         await apply_unprotected(applier, group, row, WORKER, reached=reached)
     if killed:
         target.server.kill()
         target.server.start()
-    applier._connection.close()
+    applier.session.connection.close()
     successor, connection = await successor_of(target)
     rows, doubts, recorded = target.rows(), target.doubts(), target.is_recorded()
     try:

@@ -1,15 +1,16 @@
-"""The applier that passes row events on undecoded, using the BINLOG statement."""
+"""Rows passed on undecoded, using the BINLOG statement."""
 
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 
-from mtsd.apply.appliers.session_applier import SessionApplier
-from mtsd.apply.branches.branch_sessions import BranchSessions
+from mtsd.apply.appliers.table_questions import TableQuestions
 from mtsd.apply.position.position_tables import PositionTables
 from mtsd.apply.position.worker_info import TABLE_ID, WorkerRowChange, is_of_workers_row
 from mtsd.apply.rows.bundle import (
+    BASE64_SHARE,
     ENOUGH,
+    LARGEST_COMMAND_SHARE,
     Bundle,
     Command,
     RowTooLargeError,
@@ -21,7 +22,6 @@ from mtsd.apply.rows.bundle import (
     table_maps,
     together,
 )
-from mtsd.apply.rows.row_states import RowStates
 from mtsd.apply.rows.streaming import RowStream
 from mtsd.apply.session.aside import drawn
 from mtsd.apply.session.lost_changes import row_gone
@@ -29,7 +29,6 @@ from mtsd.apply.session.session import TargetSession, next_gtid
 from mtsd.apply.statements.unprotected import statement_count
 from mtsd.apply.tables.blackholes import explain_missing_row
 from mtsd.apply.tables.generated_keys import too_old, version_statement
-from mtsd.apply.tables.known_tables import KnownTables
 from mtsd.apply.tables.table_columns import explain_row_failure
 from mtsd.binlog.events.table_map import parse_table_map
 from mtsd.model.errors import ServerError
@@ -40,34 +39,40 @@ from mtsd.model.step import Rows, state_of_rows
 from mtsd.schedule.batches.in_flight import Packet, Transaction
 
 
-class BinlogApplier(SessionApplier):
-    """Applies rows as BINLOG statements."""
+class BinlogRows:
+    """Writes rows as BINLOG statements: a `RowWriter`.
+
+    `batch_bytes`: maximum row bytes of one statement. With `preserves`, each group commits under
+    its own GTID, which it must have. `by_clock`: the source's clock tells which groups keep their
+    order within a transaction.
+    """
 
     def __init__(
         self,
         session: TargetSession,
-        tables: PositionTables,
+        position: PositionTables,
+        tables: TableQuestions,
         batch_bytes: int,
         *,
-        known: KnownTables | None = None,
         preserves: bool = False,
         by_clock: bool = False,
-        branch_sessions: BranchSessions | None = None,
         reached: Reached = nothing,
     ) -> None:
-        super().__init__(
-            session,
-            tables,
-            batch_bytes,
-            known=known,
-            preserves=preserves,
-            branch_sessions=branch_sessions,
-            reached=reached,
-        )
+        self._session = session
+        self._connection = session.connection
+        self._position = position
+        self._tables = tables
+        self._known = tables.known
+        self._states = tables.states
+        self._preserves = preserves
         self._by_clock = by_clock
-        """Whether the source's clock tells which groups keep their order within a transaction."""
+        self._reached = reached
+        packet = session.traits.max_allowed_packet
+        self._largest_statement = int(packet * BASE64_SHARE)
+        self._chunk_bytes = min(batch_bytes, self._largest_statement)
+        self._command_limit = int(packet * LARGEST_COMMAND_SHARE)
+        self._format = b""
         self._stream = RowStream(self._chunk_bytes)
-        self._states = RowStates(session.states.own, session.traits.server)
         self._expects_plain = True
         """Whether the last bundle had no such tables: then its statements are made first."""
         self._state_may_differ = False
@@ -81,16 +86,31 @@ class BinlogApplier(SessionApplier):
 
     @property
     def creates_and_fills(self) -> bool:
-        """See `Applier`."""
-        return self.is_logged and self._session.family.creates_and_fills
+        """See `RowWriter`."""
+        return self._session.is_logged and self._session.family.creates_and_fills
+
+    @property
+    def may_find_nothing(self) -> bool:
+        """See `RowWriter`: the server reports each of them."""
+        return False
+
+    @property
+    def needs_guard(self) -> bool:
+        """See `RowWriter`."""
+        return False
+
+    def use(self, session: TargetSession) -> None:
+        """See `RowWriter`."""
+        self._session = session
+        self._connection = session.connection
+        self._format = b""
 
     def bundle(self, packet: Packet, *, held: bool = False) -> Bundle | None:
-        """See `Applier`.
+        """See `RowWriter`.
 
         One command, if its size allows it: then the server does not wait for mtsd between its
         parts. A single BINLOG statement is autocommitted: it is applied as a whole or not at all.
         """
-        self._last_bundled = [group for each in packet.transactions for group in each.groups]
         bundles = [self._bundle(each, held=held) for each in packet.transactions]
         if len(bundles) > 1 and not all(bundle.is_single_statements for bundle in bundles):
             return None
@@ -98,7 +118,7 @@ class BinlogApplier(SessionApplier):
 
     def _bundle(self, transaction: Transaction, *, held: bool) -> Bundle:
         groups = transaction.groups
-        change = WorkerRowChange(self._tables.workers, transaction.row, transaction.before)
+        change = WorkerRowChange(self._position.workers, transaction.row, transaction.before)
         maps: set[bytes] = set()
         rest = row_statements(groups, self._chunk_bytes, change, maps, by_clock=self._by_clock)
         is_small = sum(group.size for group in groups) <= ENOUGH
@@ -130,7 +150,7 @@ class BinlogApplier(SessionApplier):
         whole = commands(before, rows, [] if held else after, self._command_limit)
         if is_small:
             whole = tuple(whole)
-        return Bundle(groups[0].format_description, whole, others, ending=ending)
+        return Bundle(groups[0].format_description, whole, others, groups=groups, ending=ending)
 
     def _rows_of(
         self, run: Sequence[Group], groups: Sequence[Group], change: WorkerRowChange
@@ -140,14 +160,14 @@ class BinlogApplier(SessionApplier):
         return row_statements(run, self._chunk_bytes, last, by_clock=self._by_clock)
 
     async def send(self, bundle: Bundle, *, follows: bool) -> int:
-        """See `Applier`."""
+        """See `RowWriter`."""
         whole = bundle.commands
         # What is small has been made.
         size = 0 if isinstance(whole, tuple) else ENOUGH
         if not follows:
-            await self.describe_format(bundle.format_description)
+            await self._describe(bundle.format_description)
             if not self._known.are_safe(bundle.table_maps):
-                await self._learn_of(bundle.table_maps, self._bundled())
+                await self._tables.learn_of(bundle.table_maps, bundle.steps)
             if before := self._statement_before(bundle.table_maps):
                 whole = each_after(whole, before)
         await self._reached(FaultPoint.BEFORE_BUNDLE)
@@ -167,11 +187,11 @@ class BinlogApplier(SessionApplier):
         return statements // bundle.transactions
 
     async def hold(self, bundle: Bundle) -> None:
-        """See `Applier`."""
+        """See `RowWriter`."""
         await self._connection.receive(await self.send(bundle, follows=False))
 
     async def explain(self, error: ServerError, rows: Sequence[bytes]) -> ServerError:
-        """See `Applier`."""
+        """See `RowWriter`."""
         if is_of_workers_row(error, rows):
             return row_gone(error)
         try:
@@ -180,22 +200,27 @@ class BinlogApplier(SessionApplier):
         except ServerError:
             return error
 
-    async def _get_ready_to_create(self, format_description: bytes) -> None:
+    async def begin(self, format_description: bytes, *, creates: bool = False) -> None:
+        """See `RowWriter`."""
+        self._stream = RowStream(self._chunk_bytes)
+        self._is_creating = creates
+        self._computes = False
+        self._before = b""
+        await self._describe(format_description)
         # Inside CREATE TABLE … START TRANSACTION the server answers no queries.
-        await self.describe_format(format_description)
-        if version := version_statement(self._format, self._session.traits.server):
+        if creates and (version := version_statement(self._format, self._session.traits.server)):
             await self._connection.run(version, 1)
-        self._is_creating = True
 
     def statement_count(self, group: Group) -> int:
-        """See `Applier`."""
+        """See `RowWriter`."""
         return statement_count(group, self._largest_statement, self._command_limit)
 
-    async def _goes_step_by_step(self, group: Group) -> bool:
+    async def goes_step_by_step(self, group: Group) -> bool:
+        """See `RowWriter`."""
         await self._look_at(frozenset(table_maps(group.rows)), state_of_rows(group.steps))
         return bool(self._before) or self._computes
 
-    async def describe_format(self, format_description: bytes) -> None:
+    async def _describe(self, format_description: bytes) -> None:
         """Give the session the source's format description, unless it already has it."""
         if format_description == self._format:
             return
@@ -209,13 +234,8 @@ class BinlogApplier(SessionApplier):
         self._format = format_description
         self._known.describe(format_description)
 
-    def _start_over(self, *, unprotected: bool = False) -> None:
-        super()._start_over(unprotected=unprotected)
-        self._stream = RowStream(self._chunk_bytes)
-        self._is_creating = self._computes = False
-        self._before = b""
-
-    async def _apply_rows(self, rows: Rows) -> None:
+    async def write(self, rows: Rows) -> None:
+        """See `RowWriter`."""
         if not self._is_creating:
             await self._look_at(frozenset(table_maps(rows.events)), rows.state)
         statements = self._stream.statements(rows.events)
@@ -228,13 +248,14 @@ class BinlogApplier(SessionApplier):
         async for command in drawn(sum(map(len, rows.events)), made):
             await self._connection.run(command.sql, command.statements)
 
-    async def _return_from_rows(self) -> None:
-        if self._state_may_differ and not self.closed:
+    async def restore(self) -> None:
+        """See `RowWriter`."""
+        if self._state_may_differ and not self._connection.closed:
             await self._connection.run(self._states.back, 1)
             self._state_may_differ = False
 
     async def _look_at(self, maps: frozenset[bytes], state: RowState | None) -> None:
-        await self._learn(maps, state)
+        await self._tables.learn(maps, state)
         # Rows of a streamed transaction may follow later than the table maps that they belong to.
         self._before = self._statement_before(maps) or self._before
         self._computes = self._computes or not self._known.are_plain(maps)

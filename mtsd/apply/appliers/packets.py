@@ -1,0 +1,56 @@
+"""The other end of packets of rows: the commit of what is held, and the answers of the target."""
+
+import asyncio
+
+from mtsd.apply.rows.bundle import Bundle
+from mtsd.apply.session.lock_waits import sessions_waiting
+from mtsd.apply.session.pace import Pace
+from mtsd.apply.session.session import TargetSession
+from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.schedule.batches.in_flight import Due
+
+
+class Packets:
+    """What a session has sent of packets of rows (`RowWriter.send`, `hold`) and waits for.
+
+    Methods raise ServerError, after which `Applier.undo` is required, and ConnectionLostError.
+    """
+
+    def __init__(self, session: TargetSession, reached: Reached) -> None:
+        self._session = session
+        self._connection = session.connection
+        self._reached = reached
+        self._pace = Pace()
+        self._began = 0.0
+        """When the server can have begun the packet that is due, on the loop's clock."""
+
+    async def send_commit(self, bundle: Bundle) -> int:
+        """Send what commits a bundle that is held; returns what `RowWriter.send` does."""
+        return await send_commit(self._session, bundle, self._reached)
+
+    async def answer(self, due: Due) -> None:
+        """Await the next answer: the transaction has committed."""
+        shared = due.transactions > 1
+        clock = asyncio.get_running_loop().time
+        if shared and due.first:
+            self._began = clock()
+            self._connection.rest(self._pace.rest(due.transactions))
+        await self._connection.receive(due.statements, more=not due.last)
+        if shared and due.last:
+            self._pace.learn(due.transactions, clock() - self._began)
+        await self._reached(FaultPoint.AFTER_BUNDLE)
+
+    async def sessions_waiting(self) -> frozenset[int] | None:
+        """Return the ids of the target's sessions that wait for a lock of the open transaction.
+
+        None if the user may not read the server's lock tables.
+        """
+        return await sessions_waiting(self._connection, self._session.traits.server.flavour)
+
+
+async def send_commit(session: TargetSession, bundle: Bundle, reached: Reached) -> int:
+    """Send the ending of a bundle; return how many statements it has."""
+    await reached(FaultPoint.BEFORE_COMMIT)
+    session.connection.send(b";".join(bundle.ending))
+    await reached(FaultPoint.COMMIT_SENT)
+    return len(bundle.ending)

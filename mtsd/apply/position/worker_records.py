@@ -1,0 +1,88 @@
+"""What a worker records beside its transactions, and how what it has done shows on the target."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from mtsd.apply.position.position_tables import InDoubt, PositionTables
+from mtsd.apply.session.retry import insist
+from mtsd.apply.session.session import TargetSession
+from mtsd.schedule.done.worker_row import WorkerRow
+from mtsd.wire.binlog_status import has_executed, have_executed, highest_executed
+
+_KEPT_S: Final = 60.0
+"""For how long the end of the target's binlog is kept: a file that old is hardly purged."""
+
+
+class WorkerRecords:
+    """The records of a worker's groups in doubt, and their evidence, on the worker's session.
+
+    Each change commits by itself, and none may be open. Methods raise ServerError, after a
+    ROLLBACK, and ConnectionLostError if it is unknown what has become of the change.
+    """
+
+    def __init__(self, session: TargetSession, tables: PositionTables) -> None:
+        self._session = session
+        self._connection = session.connection
+        self._tables = tables
+        self._used_up_to: int | None = None
+        """See `has_used`; None before the first question."""
+        self._log_position: tuple[str, int] | None = None
+        self._asked_log = 0.0
+        """When, on the loop's clock."""
+
+    async def note(self, doubt: InDoubt, *, anew: bool = False) -> None:
+        """Record that a group is in doubt; `anew`: replacing the existing record."""
+        former = [self._tables.delete_in_doubt(doubt.number)] if anew else []
+        await self._session.record([*former, self._tables.insert_in_doubt(doubt)])
+
+    async def note_all(self, doubts: Sequence[InDoubt]) -> None:
+        """Record that groups are in doubt, all of them at once."""
+        await self._session.record([self._tables.insert_in_doubt(doubt) for doubt in doubts])
+
+    async def forget(self, number: int) -> None:
+        """Remove the record of an in-doubt group that has had no effect."""
+        await self._session.record([self._tables.delete_in_doubt(number)])
+
+    async def settle(self, row: WorkerRow, number: int) -> None:
+        """Record that an in-doubt group is applied."""
+        await self._session.record(self._tables.settled(row, number))
+
+    async def has_row(self, worker: int) -> bool:
+        """Return whether the worker of that Id has a row, whatever it contains."""
+        return bool(await self._connection.query(self._tables.workers.select_token(worker)))
+
+    async def has_executed(self, gtid: str) -> bool:
+        """Return whether the target has executed a GTID."""
+        return await insist(self._connection, lambda: has_executed(self._connection, gtid))
+
+    async def have_executed(self, gtids: Sequence[str]) -> tuple[bool, ...]:
+        """Return of each GTID whether the target has executed it."""
+        return await have_executed(self._connection, gtids)
+
+    async def has_used(self, uuid: str, number: int) -> bool:
+        """Return whether the target has executed a GTID of the daemon's UUID, as `has_executed`.
+
+        Only for definitions, whose GTIDs nobody else uses: what is above all that the target had at
+        the first question, and above what was asked since, it has not; so it is not asked.
+        """
+        if self._used_up_to is None:
+            self._used_up_to = await insist(
+                self._connection, lambda: highest_executed(self._connection, uuid)
+            )
+        if number > self._used_up_to:
+            self._used_up_to = number
+            return False
+        return await self.has_executed(f"{uuid}:{number}")
+
+    async def log_position(self, *, recent: bool = True) -> tuple[str, int]:
+        """Return the end of the target's own binlog, if it contains all that the session does.
+
+        ("", 0) if it does not, or if the user may not query it. Unless `recent`, it may have been
+        there a minute ago, in the same run of the target: a restart would have ended the session.
+        """
+        now = asyncio.get_running_loop().time()
+        if recent or self._log_position is None or now - self._asked_log > _KEPT_S:
+            self._log_position = await self._session.log_position()
+            self._asked_log = now
+        return self._log_position
