@@ -3,7 +3,7 @@
 import argparse
 import asyncio
 
-from mtsd.apply.position.position_tables import InDoubt
+from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
 from mtsd.cli.complaint import complain
 from mtsd.cli.output import print_line

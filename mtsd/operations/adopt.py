@@ -3,7 +3,7 @@
 import uuid
 from dataclasses import dataclass
 
-from mtsd.apply.position.position_tables import InDoubt
+from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.apply.position.split_table import SPLIT
 from mtsd.apply.position.target_identity import TargetIdentity
 from mtsd.apply.session.retry import write
@@ -12,10 +12,8 @@ from mtsd.model.errors import NeedsPersonError
 from mtsd.model.outcome.command import command
 from mtsd.operations.stopped_channel import StoppedChannel, stopped_channel
 from mtsd.replica.recovery.left_split import complete, left_split
-from mtsd.replica.recovery.recovery import unsettled
 from mtsd.replica.recovery.verdict import Verdict, judge
 from mtsd.replica.run.position_home import identity_now, read_home
-from mtsd.schedule.done.executed_groups import recovered
 from mtsd.wire.binlog_status import has_executed
 from mtsd.wire.traits import read_traits
 
@@ -47,7 +45,7 @@ async def adopt_position(settings: Settings) -> Adopted:
             )
         now = identity_now(await read_traits(channel.connection))
         home = await read_home(channel.connection, channel.tables)
-        doubts = _unsettled(channel)
+        doubts = channel.in_doubt
         for doubt in doubts:
             await _refuse_without_evidence(channel, doubt)
         settled = []
@@ -59,7 +57,9 @@ async def adopt_position(settings: Settings) -> Adopted:
             await complete(channel.connection, left)
             settled.append((doubt.number, left.verdict))
             # The names of its branches have the former UUID: the next start finds none of them.
-            resolutions.append(channel.tables.update_resolution(doubt.number, left.verdict.value))
+            resolutions.append(
+                channel.tables.doubts.update_resolution(doubt.number, left.verdict.value)
+            )
         daemon_uuid = str(uuid.uuid4())
         await write(
             channel.connection,
@@ -70,14 +70,6 @@ async def adopt_position(settings: Settings) -> Adopted:
             ],
         )
         return Adopted(home, now, row.daemon_uuid, daemon_uuid, tuple(settled))
-
-
-def _unsettled(channel: StoppedChannel) -> list[InDoubt]:
-    if channel.row is None:
-        return []
-    mark = channel.row.mark
-    executed = recovered(mark.number, (row.executed for row in channel.workers))
-    return unsettled(channel.in_doubt, mark, executed)
 
 
 async def _refuse_without_evidence(channel: StoppedChannel, doubt: InDoubt) -> None:

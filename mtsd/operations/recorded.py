@@ -4,14 +4,15 @@ import asyncio
 from dataclasses import dataclass, replace
 
 from mtsd.apply.position.failed_groups import SkippedGroup, StoppedGroup
+from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.apply.position.last_stop_table import LAST_STOP
 from mtsd.apply.position.position_schema import FIRST_TABLES, OF_FAILED_GROUPS, PREPARED
-from mtsd.apply.position.position_tables import ChannelRow, InDoubt, PositionTables
+from mtsd.apply.position.position_tables import ChannelRow, PositionTables
 from mtsd.config import Settings
 from mtsd.model.errors import ConnectionLostError
 from mtsd.model.outcome.last_stop import LastStop
 from mtsd.replica.core.endpoints import endpoint
-from mtsd.replica.recovery.recovery import read_failed
+from mtsd.replica.recovery.recovery import read_failed, unsettled
 from mtsd.schedule.done.executed_groups import ExecutedGroups, recovered
 from mtsd.schedule.done.repair import is_passed
 from mtsd.schedule.done.worker_row import WorkerRow
@@ -31,6 +32,7 @@ class Recorded:
     channel: ChannelRow
     workers: tuple[WorkerRow, ...]
     in_doubt: tuple[InDoubt, ...]
+    """Those that nothing here settles."""
     stopped: StoppedGroup | None
     skipped: tuple[SkippedGroup, ...]
     prepared: int
@@ -70,7 +72,7 @@ async def _read(connection: Connection, settings: Settings) -> Recorded | None:
     await connection.query("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
     channel = await connection.query(tables.select_channel())
     workers = await connection.query(tables.workers.select())
-    in_doubt = await connection.query(tables.select_in_doubt())
+    in_doubt = await connection.query(tables.doubts.select())
     # An older mtsd has not created these tables.
     complete = present.issuperset(OF_FAILED_GROUPS)
     stopped, skipped = await read_failed(connection, tables) if complete else (None, ())
@@ -81,10 +83,11 @@ async def _read(connection: Connection, settings: Settings) -> Recorded | None:
     if not channel:
         return None
     row = tables.channel_row(channel[0])
+    rows = sorted(map(tables.workers.row, workers), key=lambda each: each.id)
     found = Recorded(
         row,
-        tuple(sorted(map(tables.workers.row, workers), key=lambda each: each.id)),
-        tuple(map(tables.in_doubt, in_doubt)),
+        tuple(rows),
+        tuple(unsettled(map(tables.doubts.record, in_doubt), row.mark, rows)),
         stopped,
         skipped,
         len(prepared),

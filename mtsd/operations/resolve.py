@@ -1,6 +1,6 @@
 """What a person says about an in-doubt group for which the target shows no evidence."""
 
-from mtsd.apply.position.position_tables import InDoubt
+from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.apply.session.retry import write
 from mtsd.config import Settings
 from mtsd.model.errors import NeedsPersonError
@@ -42,7 +42,7 @@ async def resolve(settings: Settings, number: int, *, applied: bool) -> InDoubt:
                 if not applied and settings.target.gtid == "preserve":
                     await _refuse_if_used_up(channel.connection, doubt)
                 said = Verdict.APPLIED if applied else Verdict.NOT_APPLIED
-                statement = channel.tables.update_resolution(number, said.value)
+                statement = channel.tables.doubts.update_resolution(number, said.value)
                 await write(channel.connection, [statement])
                 return doubt
         there = ", ".join(str(doubt.number) for doubt in channel.in_doubt) or "none"

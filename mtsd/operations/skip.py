@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from mtsd.apply.position.failed_groups import SkippedGroup, StoppedGroup
-from mtsd.apply.position.position_tables import ChannelRow, InDoubt
+from mtsd.apply.position.in_doubt_table import InDoubt
+from mtsd.apply.position.position_tables import ChannelRow
 from mtsd.apply.position.split_table import SPLIT
 from mtsd.apply.session.retry import write
 from mtsd.config import Settings
@@ -118,7 +119,7 @@ async def _skip(
         [
             tables.failed.insert_skipped(group, stopped.message, who, why),
             tables.workers.replace(row_of_recovery(row.mark, channel.workers, [group])),
-            *(tables.delete_in_doubt(doubt.number) for doubt in doubts),
+            *(tables.doubts.delete(doubt.number) for doubt in doubts),
             tables.failed.delete_stopped(),
         ],
     )

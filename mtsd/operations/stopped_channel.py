@@ -7,16 +7,23 @@ from dataclasses import dataclass
 
 from mtsd.apply.position.failed_groups import SkippedGroup, StoppedGroup
 from mtsd.apply.position.fencing import fence, take_lock
+from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.apply.position.lock_holder import describe_holder
 from mtsd.apply.position.lock_names import CHANNEL, LockNames, make_locks
-from mtsd.apply.position.position_tables import ChannelRow, InDoubt, PositionTables
+from mtsd.apply.position.position_tables import ChannelRow, PositionTables
 from mtsd.apply.session.session import TargetSession
 from mtsd.apply.session.session_settings import SessionSettings
 from mtsd.config import Settings
 from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, fetch_status
 from mtsd.model.errors import NeedsPersonError
 from mtsd.replica.core.endpoints import endpoint
-from mtsd.replica.recovery.recovery import make_tables, read_channel, read_failed, read_workers
+from mtsd.replica.recovery.recovery import (
+    make_tables,
+    read_channel,
+    read_failed,
+    read_workers,
+    unsettled,
+)
 from mtsd.schedule.done.worker_row import WorkerRow
 from mtsd.wire.connection import Connection
 
@@ -37,6 +44,7 @@ class StoppedChannel:
     row: ChannelRow | None
     workers: tuple[WorkerRow, ...]
     in_doubt: tuple[InDoubt, ...]
+    """Those that nothing here settles."""
     stopped: StoppedGroup | None
     """The group that the last run stopped at; it may have been applied since."""
     skipped: tuple[SkippedGroup, ...]
@@ -77,7 +85,10 @@ async def stopped_channel(settings: Settings) -> AsyncIterator[StoppedChannel]:
         await fence(connection, locks, range(1, count + 1))
         row = await read_channel(connection, tables)
         workers = tuple(await read_workers(connection, tables))
-        in_doubt = await connection.query(tables.select_in_doubt())
+        found = await connection.query(tables.doubts.select())
+        in_doubt = [tables.doubts.record(each) for each in found]
+        if row is not None:
+            in_doubt = unsettled(in_doubt, row.mark, workers)
         stopped, skipped = await read_failed(connection, tables)
         yield StoppedChannel(
             connection,
@@ -85,7 +96,7 @@ async def stopped_channel(settings: Settings) -> AsyncIterator[StoppedChannel]:
             locks,
             row,
             workers,
-            tuple(tables.in_doubt(doubt) for doubt in in_doubt),
+            tuple(in_doubt),
             stopped,
             skipped,
         )

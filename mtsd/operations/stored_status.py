@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TypedDict
 
 from mtsd.apply.position.failed_groups import StoppedGroup
-from mtsd.apply.position.position_tables import InDoubt
+from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.config import Settings
 from mtsd.control.place import Place
 from mtsd.control.status import State, Status, WorkerStatus

@@ -7,6 +7,8 @@ came of it; `mtsd.replica.ways.doubtful` carries it out.
 `Note`: commit the record that the group is in doubt, which names the trace of its effect.
 `Act`: the effect.
 `Settle`: in one transaction, the worker's row gets the group and the record goes.
+`Owe`: the group counts as done; its place in the worker's row comes with whatever the worker
+commits next, and its record goes when that is stored, or a low-water mark that has passed it.
 `Forget`: the record goes; the effect has left nothing.
 `Keep`: the record says from now on that a part of the effect is there; only a person can end that.
 
@@ -19,9 +21,11 @@ What keeps this safe, whoever dies and whatever fails:
 
 1. An effect begins only after its record has committed. So a group that has neither a record nor a
    place in a worker's row has had no effect.
-2. A record goes in two ways. With the row, in one transaction, once the effect is whole. By itself,
-   once the server has answered that the effect failed, has rolled it back, and its trace is not
-   there. So a group that has a place in the row has had its effect, whole, and once.
+2. A record goes in two ways. Once the effect is whole: together with what stores the group as done,
+   the worker's row or the low-water mark, or after it. Without that, once the server has answered
+   that the effect failed, has rolled it back, and its trace is not there. So a group that has a
+   place in the row has had its effect, whole, and once; and a record of one that has a place there,
+   or before the mark, says nothing more.
 3. A trace commits with the effect, and nothing else leaves the same one: a GTID that the target has
    not executed, or a thread id drawn at random and looked for from where the target's binlog ended
    before the record. It serves one attempt: under a GTID that is used up, a server would pass over
@@ -39,6 +43,11 @@ What keeps this safe, whoever dies and whatever fails:
 7. Of several effects, a later one begins only after the earlier one is whole, and the record says
    where the group is. If the later one fails and leaves nothing, the record says again that the
    earlier one is there: it does not go.
+8. The settlement is owed only if the server has answered that the effect is whole, and its trace
+   tells so whatever comes after (`lasts`): others begin that build on the group, and a trace that
+   they can wipe out, such as the error of a second CREATE TABLE after a DROP TABLE, would have it
+   applied again behind them. At most one is owed by a worker: the next record that it writes brings
+   the settlement of the one before, in the same transaction.
 """
 
 import enum
@@ -68,6 +77,8 @@ class Effect(NamedTuple):
     """Whether it commits together with what settles the group."""
     revocable: bool = False
     """Whether it can be undone when it is there, until a later effect has its record."""
+    lasts: bool = False
+    """Whether its trace tells that it is there whatever comes after: see `lasts`."""
 
 
 WHOLE = Effect()
@@ -98,6 +109,11 @@ class Settle:
 
 
 @dataclass(frozen=True, slots=True)
+class Owe:
+    """Go on, and settle the group with what the worker commits next."""
+
+
+@dataclass(frozen=True, slots=True)
 class Forget:
     """Remove the record."""
 
@@ -109,7 +125,7 @@ class Keep:
     effect: int
 
 
-Transition = Note | Act | Settle | Forget | Keep
+Transition = Note | Act | Settle | Owe | Forget | Keep
 
 
 def doubt(
@@ -120,8 +136,8 @@ def doubt(
     Each transition is answered with what came of it; one that fails without an answer ends the run.
     `effects` may grow until the last one is done: of a streamed group, only its end tells what has
     to follow. With `repeats`, the group may have a record, and its first effect may be there.
-    Returns DONE if the group is settled, UNDONE if nothing of its last effect is there, REMAINS if
-    its record says so.
+    Returns DONE if the group is settled, or owed, UNDONE if nothing of its last effect is there,
+    REMAINS if its record says so.
     """
     at = 0
     while at < len(effects):
@@ -144,8 +160,9 @@ def doubt(
                 yield Note(at - 1, True)
             return outcome
         at += 1
-    if not effects[-1].settles:
-        yield Settle()
+    last = effects[-1]
+    if not last.settles:
+        yield Owe() if last.lasts else Settle()
     return Outcome.DONE
 
 
@@ -186,6 +203,16 @@ def trace_of_definition(
     thread = not has_gtid and not repeats and not depends_on_thread
     # Beside the GTID, it tells whether the target has been restarted since.
     return Trace(has_gtid, has_gtid or thread, thread)
+
+
+def lasts(*, has_gtid: bool, has_thread: bool, undoes_logged: bool) -> bool:
+    """Return whether the trace of a definition tells that it is there, whatever comes after.
+
+    A GTID does. So does a thread id in the target's binlog, if that is a server which never undoes
+    what it has logged (`undoes_logged`): one that does so when it recovers logs a DROP TABLE then,
+    and that may be of a later group's table of the same name.
+    """
+    return has_gtid or (has_thread and not undoes_logged)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 from zlib import crc32
 
-from mtsd.apply.position.position_tables import ChannelRow, InDoubt, PositionTables
+from mtsd.apply.position.in_doubt_table import InDoubt
+from mtsd.apply.position.position_tables import ChannelRow, PositionTables
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
@@ -36,7 +37,7 @@ def leave_behind(target: Server, channel: str) -> None:
             )
         ),
         tables.workers.replace(WorkerRow(2, None, former, ExecutedGroups(8), GtidSet(), token + 1)),
-        tables.insert_in_doubt(
+        tables.doubts.insert(
             InDoubt(
                 11,
                 2,

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from mtsd.apply.position.failed_groups import StoppedGroup
-from mtsd.apply.position.position_tables import UNORDERED_VERSION, InDoubt
+from mtsd.apply.position.in_doubt_table import InDoubt
+from mtsd.apply.position.position_tables import UNORDERED_VERSION
 from mtsd.apply.position.prepared_table import PreparedRow
 from mtsd.apply.position.target_identity import TargetIdentity
 from mtsd.apply.session.pinning import CANNOT_LOG, CANNOT_PIN, Pinned

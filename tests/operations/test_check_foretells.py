@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mtsd.apply.position.position_tables import ChannelRow, InDoubt, PositionTables
+from mtsd.apply.position.in_doubt_table import InDoubt
+from mtsd.apply.position.position_tables import ChannelRow, PositionTables
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
@@ -73,7 +74,7 @@ class Stage:
         tables = PositionTables("mtsd", channel)
         row = ChannelRow(mark or self.mark, 1, uuid or self.uuid, DAEMON_UUID)
         statements = [*tables.definitions(), tables.insert_channel(row)]
-        statements += [tables.insert_in_doubt(doubt) for doubt in doubts]
+        statements += [tables.doubts.insert(doubt) for doubt in doubts]
         self.change(*statements)
 
     def change(self, *statements: bytes) -> None:
@@ -362,7 +363,7 @@ def _(stage: Stage) -> None:
     (row,) = stage.target.sql("SHOW BINARY LOG STATUS")
     stage.leave()
     doubt = replace(DOUBT, target_file=str(row[0]), target_offset=int(row[1]), thread=77)
-    record = PositionTables("mtsd", "").insert_in_doubt(doubt)
+    record = PositionTables("mtsd", "").doubts.insert(doubt)
     stage.target.sql(record.decode())
 
 

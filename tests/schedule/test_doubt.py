@@ -5,6 +5,7 @@ from itertools import product
 import pytest
 
 from mtsd.model.group import GroupKind
+from mtsd.model.server import Flavour
 from mtsd.schedule.doubt import (
     PARTIAL,
     WHOLE,
@@ -31,6 +32,9 @@ IN_MEMORY = {
     "under a GTID that no log shows": Kind((DDL,), gtids=True),
     "under a GTID, may stop in its middle": Kind((DDL,), gtids=True, may_leave_a_part=True),
     "in the target's log": Kind((DDL,), logged=True),
+    "in the log of a MariaDB": Kind(
+        (DDL,), statement=b"CREATE TABLE a.t (i INT)", logged=True, flavour=Flavour.MARIADB
+    ),
     "by an error number": Kind((DDL,), statement=b"CREATE TABLE a.t (i INT)"),
     "by nothing": Kind((DDL,)),
     "a table and its rows": Kind((CREATE,), statement=TABLE, gtids=True, logged=True),

@@ -8,7 +8,8 @@ from mtsd.apply.appliers.row_writer import RowWriter
 from mtsd.apply.appliers.table_questions import TableQuestions
 from mtsd.apply.branches.branch_sessions import BranchSessions
 from mtsd.apply.branches.branches import Branches
-from mtsd.apply.position.position_tables import InDoubt, PositionTables
+from mtsd.apply.position.in_doubt_table import InDoubt
+from mtsd.apply.position.position_tables import PositionTables
 from mtsd.apply.position.worker_records import WorkerRecords
 from mtsd.apply.rows.bundle import BASE64_SHARE, LARGEST_COMMAND_SHARE
 from mtsd.apply.session.retry import with_retries
@@ -255,8 +256,7 @@ class Applier:
 
     async def commit_in_doubt(self, doubt: InDoubt) -> None:
         """Commit the open part of a streamed group, with the record that it is only a part."""
-        former = self._position.delete_in_doubt(doubt.number)
-        await self.session.commit([former, self._position.insert_in_doubt(doubt)])
+        await self.session.commit(self._position.doubts.replace(doubt))
         self._loads.unprotected = self._is_piece_by_piece = True
 
     async def rollback(self) -> None:

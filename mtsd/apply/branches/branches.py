@@ -247,7 +247,7 @@ class Branches:
         await self._session.record(
             [
                 *([] if row is None else tables.advanced(row)),
-                *(tables.delete_in_doubt(number) for number in numbers),
+                *(tables.doubts.delete(number) for number in numbers),
                 *(tables.prepared.replace_prepared(each) for each in prepared),
                 *(tables.prepared.delete_completed(xid) for xid in completed),
                 self._session.lock_waits(None),

@@ -33,7 +33,7 @@ async def others_prepared(connection: Connection, tables: PositionTables) -> Oth
     }
     in_doubt = {
         xid_of(StatementText(_bytes(statement))): str(channel)
-        for channel, statement in await connection.query(tables.select_prepares_of_others())
+        for channel, statement in await connection.query(tables.doubts.select_prepares_of_others())
     }
     return OthersPrepared(prepared, in_doubt)
 

@@ -4,12 +4,12 @@ Columns follow the server's own tables of the same names (WL#2775, WL#5599); doc
 says what mtsd adds and changes. Nothing here waits: this module builds statements and parses rows.
 """
 
-import struct
 from collections.abc import Collection
 from dataclasses import dataclass
 
 from mtsd.apply.position.despite_table import DespiteTable
 from mtsd.apply.position.failed_groups import FailedGroups
+from mtsd.apply.position.in_doubt_table import InDoubtTable
 from mtsd.apply.position.last_stop_table import LastStopTable
 from mtsd.apply.position.lock_names import TokenTable
 from mtsd.apply.position.policy_table import PolicyTable
@@ -25,13 +25,11 @@ from mtsd.apply.position.table_declaration import (
     CHANNEL,
     NAME_COLUMN,
     ONE_A_CHANNEL,
-    SOURCE_POSITION,
     ChannelTable,
     Pair,
     PositionColumns,
     Table,
     moment,
-    raw,
     text,
     text_or_null,
     whole,
@@ -43,9 +41,7 @@ from mtsd.apply.sql import literals
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
-from mtsd.model.outcome.failed_group import FailedGroup
 from mtsd.model.outcome.reason import refuse
-from mtsd.model.position import Position
 from mtsd.model.temporary_tables import TemporaryTables
 from mtsd.schedule.done.worker_row import WorkerRow
 from mtsd.wire.exchange import Row
@@ -57,8 +53,6 @@ UNORDERED_VERSION = 2
 that does not know this would skip groups that have to be applied again."""
 KNOWN_VERSIONS = frozenset({SCHEMA_VERSION, UNORDERED_VERSION})
 SHOWN_VERSIONS = " and ".join(map(str, sorted(KNOWN_VERSIONS)))
-IN_DOUBT_TABLE = b"slave_in_doubt\0"
-"""As a binlog has the name."""
 RECOVERY_ID = 0
 """The Id of the row that holds what a restart found proven by all rows."""
 
@@ -84,26 +78,6 @@ _CHANNELS = Table(
     ),
 )  # fmt: skip
 
-_WORKER = whole("Id", "INT UNSIGNED")
-_KIND = text("Kind", "VARCHAR(32) NOT NULL")
-_EVIDENCE = text("Evidence_gtid", "VARCHAR(128) NOT NULL")
-_SOURCE_GTID = text("Source_gtid", "VARCHAR(128) NOT NULL")
-_DATABASES = text("Databases", "TEXT NOT NULL")
-_STATEMENT = raw("Statement", "LONGBLOB NOT NULL")
-_TARGET_FILE = text("Target_log_name", NAME_COLUMN)
-_TARGET_OFFSET = whole("Target_log_pos")
-_THREAD = whole("Target_thread", "INT UNSIGNED")
-_RESOLUTION = text("Resolution", "VARCHAR(16) NOT NULL DEFAULT '' COMMENT 'of mtsd resolve'")
-_IN_DOUBT = Table(
-    "slave_in_doubt",
-    (
-        CHANNEL, _NUMBER, _WORKER, SOURCE_POSITION.file, SOURCE_POSITION.offset, _KIND, _EVIDENCE,
-        _SOURCE_GTID, _DATABASES, _STATEMENT, _TARGET_FILE, _TARGET_OFFSET, _THREAD, _RESOLUTION,
-        moment("Created_at", is_read=False),
-    ),
-    "PRIMARY KEY (`Channel_name`, `Group_number`)",
-)  # fmt: skip
-
 _RULES_TEXT = text("Rules", "LONGTEXT NOT NULL COMMENT 'the section [filter], as JSON'")
 _RULES = Table(RULES_TABLE, (ONE_A_CHANNEL, _RULES_TEXT))
 
@@ -121,36 +95,6 @@ class ChannelRow:
     """Whether no executed group lacks an earlier one that it may depend on."""
 
 
-@dataclass(frozen=True, slots=True)
-class InDoubt:
-    """A group that commits separately from its record, which is written before and removed after.
-
-    `evidence` is the GTID that it runs under on the target, "" if the target has no GTIDs. Then
-    `target_file` and `target_offset` are the end of the target's own binlog before it, and
-    `thread` is the thread id of its statements there; "" and 0 if the target writes no binlog.
-    `resolution` is what a person has decided: "applied", "not applied", or "".
-    """
-
-    number: int
-    worker_id: int
-    end: Position
-    kind: str
-    evidence: str
-    source_gtid: str
-    databases: str
-    statement: bytes
-    target_file: str = ""
-    target_offset: int = 0
-    thread: int = 0
-    resolution: str = ""
-
-    @property
-    def group(self) -> FailedGroup:
-        """The group, if it stops the replica."""
-        databases = tuple(filter(None, self.databases.split(",")))
-        return FailedGroup(self.number, self.end, self.source_gtid, databases, self.kind)
-
-
 class PositionTables:
     """Statements on the position tables for one channel in one schema."""
 
@@ -161,11 +105,11 @@ class PositionTables:
         self.failed = FailedGroups(schema, channel)
         self.prepared = PreparedTable(schema, channel)
         self.split = SplitTable(schema, channel)
+        self.doubts = InDoubtTable(schema, channel)
         self.identity = IdentityTable(schema, channel)
         self.last_stop = LastStopTable(schema, channel)
         self.policy = PolicyTable(schema, channel)
         self._relay_log_info = ChannelTable(_CHANNELS, schema, channel)
-        self._in_doubt = ChannelTable(_IN_DOUBT, schema, channel)
         self._rules = ChannelTable(_RULES, schema, channel)
         self.despite = DespiteTable(schema, channel)
 
@@ -178,7 +122,7 @@ class PositionTables:
             b"CREATE DATABASE IF NOT EXISTS " + literals.name(self.schema),
             self.workers.definition(family),
             self._relay_log_info.definition(),
-            self._in_doubt.definition(),
+            self.doubts.definition(),
             *self.failed.definitions(),
             self._rules.definition(),
             self.prepared.definition(),
@@ -286,65 +230,6 @@ class PositionTables:
         version = SCHEMA_VERSION if ordered else UNORDERED_VERSION
         return self._relay_log_info.update(_VERSION.equals(version))
 
-    def select_in_doubt(self) -> bytes:
-        """Return the query for the in-doubt groups, for `in_doubt`."""
-        return self._in_doubt.select(condition=b" ORDER BY " + _NUMBER.quoted)
-
-    def count_in_doubt(self) -> bytes:
-        """Return the query for the number of in-doubt groups."""
-        return b"SELECT COUNT(*) FROM " + self._in_doubt.name + self._in_doubt.of_channel
-
-    def select_prepares_of_others(self) -> bytes:
-        """Return the query for the channel and statement of other channels' prepares in doubt."""
-        return b"SELECT %b,%b FROM %b WHERE %b AND `Kind`='xa_prepare'" % (
-            CHANNEL.quoted, _STATEMENT.quoted, self._in_doubt.name, self._in_doubt.of_others,
-        )  # fmt: skip
-
-    def in_doubt(self, row: Row) -> InDoubt:
-        """Parse a row of `select_in_doubt`."""
-        found = _IN_DOUBT.read(row)
-        return InDoubt(
-            found[_NUMBER],
-            found[_WORKER],
-            SOURCE_POSITION.read(found),
-            found[_KIND],
-            found[_EVIDENCE],
-            found[_SOURCE_GTID],
-            found[_DATABASES],
-            found[_STATEMENT],
-            found[_TARGET_FILE],
-            found[_TARGET_OFFSET],
-            found[_THREAD],
-            found[_RESOLUTION],
-        )
-
-    def insert_in_doubt(self, record: InDoubt) -> bytes:
-        """Return the statement that records a group before it is applied."""
-        return self._in_doubt.insert(
-            _NUMBER.of(record.number),
-            _WORKER.of(record.worker_id),
-            *SOURCE_POSITION.of(record.end),
-            _KIND.of(record.kind),
-            _EVIDENCE.of(record.evidence),
-            _SOURCE_GTID.of(record.source_gtid),
-            _DATABASES.of(record.databases),
-            _STATEMENT.of(record.statement),
-            _TARGET_FILE.of(record.target_file),
-            _TARGET_OFFSET.of(record.target_offset),
-            _THREAD.of(record.thread),
-            _RESOLUTION.of(record.resolution),
-        )
-
-    def in_doubt_key(self, record: InDoubt) -> bytes:
-        """Return what the row of a record begins with in a binlog: channel, number, worker."""
-        channel = self.channel.encode()
-        numbers = struct.pack("<QI", record.number, record.worker_id)
-        return len(channel).to_bytes(2, "little") + channel + numbers
-
-    def update_resolution(self, number: int, resolution: str) -> bytes:
-        """Return the statement that records what a person has decided about an in-doubt group."""
-        return self._in_doubt.update(_RESOLUTION.equals(resolution), _is(number))
-
     def forget(self) -> list[bytes]:
         """Return the statements that remove everything known about the channel."""
         return [
@@ -367,7 +252,7 @@ class PositionTables:
     def _forget_position(self) -> list[bytes]:
         return [
             self.workers.delete_all(),
-            self._in_doubt.delete(),
+            self.doubts.delete_all(),
             self._relay_log_info.delete(),
             self.despite.delete(),
             self.failed.delete_stopped(),
@@ -377,15 +262,11 @@ class PositionTables:
 
     def settled(self, row: WorkerRow, number: int) -> list[bytes]:
         """Return the statements that record an in-doubt group as applied."""
-        return [*self.advanced(row), self.delete_in_doubt(number)]
+        return [*self.advanced(row), self.doubts.delete(number)]
 
     def advanced(self, row: WorkerRow) -> list[bytes]:
         """Return the statements that a transaction ends with which may have deleted the row."""
         return [self.workers.update(row), self.workers.present(row)]
-
-    def delete_in_doubt(self, number: int) -> bytes:
-        """Return the statement that removes a settled group's record."""
-        return self._in_doubt.delete(_is(number))
 
 
 def _mark(mark: LowWaterMark) -> list[Pair]:
@@ -395,7 +276,3 @@ def _mark(mark: LowWaterMark) -> list[Pair]:
         _EXECUTED.of(None if mark.gtids is None else str(mark.gtids)),
         _TEMPORARY.of(mark.temporary.text()),
     ]
-
-
-def _is(number: int) -> bytes:
-    return b" AND " + _NUMBER.equals(number)

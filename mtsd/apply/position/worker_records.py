@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from mtsd.apply.position.position_tables import InDoubt, PositionTables
+from mtsd.apply.position.in_doubt_table import InDoubt
+from mtsd.apply.position.position_tables import PositionTables
 from mtsd.apply.session.retry import insist
 from mtsd.apply.session.session import TargetSession
 from mtsd.schedule.done.worker_row import WorkerRow
@@ -31,18 +32,29 @@ class WorkerRecords:
         self._asked_log = 0.0
         """When, on the loop's clock."""
 
-    async def note(self, doubt: InDoubt, *, anew: bool = False) -> None:
-        """Record that a group is in doubt; `anew`: replacing the existing record."""
-        former = [self._tables.delete_in_doubt(doubt.number)] if anew else []
-        await self._session.record([*former, self._tables.insert_in_doubt(doubt)])
+    async def note(
+        self,
+        doubt: InDoubt,
+        *,
+        anew: bool = False,
+        settled: tuple[WorkerRow, int] | None = None,
+    ) -> None:
+        """Record that a group is in doubt; `anew`: replacing the existing record.
+
+        `settled`: and that an earlier one of that number is applied, by the worker's row.
+        """
+        doubts = self._tables.doubts
+        earlier = self._tables.settled(*settled) if settled is not None else []
+        noted = doubts.replace(doubt) if anew else [doubts.insert(doubt)]
+        await self._session.record([*earlier, *noted])
 
     async def note_all(self, doubts: Sequence[InDoubt]) -> None:
         """Record that groups are in doubt, all of them at once."""
-        await self._session.record([self._tables.insert_in_doubt(doubt) for doubt in doubts])
+        await self._session.record([self._tables.doubts.insert(doubt) for doubt in doubts])
 
     async def forget(self, number: int) -> None:
         """Remove the record of an in-doubt group that has had no effect."""
-        await self._session.record([self._tables.delete_in_doubt(number)])
+        await self._session.record([self._tables.doubts.delete(number)])
 
     async def settle(self, row: WorkerRow, number: int) -> None:
         """Record that an in-doubt group is applied."""

@@ -75,6 +75,8 @@ class TargetFamily:
     # Statements.
     creates_and_fills: bool
     """CREATE TABLE … START TRANSACTION stays open for the rows, if it is logged."""
+    undoes_logged: bool
+    """When it recovers from a crash it may undo definitions that are in its binlog."""
     renames_temporary: bool
     """RENAME TABLE renames temporary tables, too."""
     disabled_event: tuple[tuple[Version, bytes], ...]
@@ -170,6 +172,7 @@ MYSQL: Final = TargetFamily(
     offsets_since=(8, 0, 19),
     lenient=(b"", b" /*+ SET_VAR(sql_mode='NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES') */"),
     creates_and_fills=True,
+    undoes_logged=False,
     renames_temporary=False,
     disabled_event=(((8, 2, 0), b"DISABLE ON REPLICA"), ((0, 0, 0), b"DISABLE ON SLAVE")),
     detaches_since=(8, 0, 29),
@@ -218,6 +221,7 @@ MARIADB: Final = TargetFamily(
     offsets_since=NEVER,
     lenient=(b"SET STATEMENT sql_mode='NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES' FOR ", b""),
     creates_and_fills=False,
+    undoes_logged=True,
     renames_temporary=True,
     disabled_event=(((0, 0, 0), b"DISABLE ON SLAVE"),),
     # It always keeps one in its session, so that mtsd completes it there.

@@ -3,8 +3,9 @@
 from collections.abc import Collection, Iterable, Iterator
 
 from mtsd.apply.position.executed_gtids import mariadb_held
+from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.apply.position.position_schema import defect, lost_row
-from mtsd.apply.position.position_tables import KNOWN_VERSIONS, UNORDERED_VERSION, InDoubt
+from mtsd.apply.position.position_tables import KNOWN_VERSIONS, UNORDERED_VERSION
 from mtsd.config import Settings
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
@@ -126,8 +127,7 @@ def judged(
 
     The target has executed the GTIDs `known`.
     """
-    executed = recovered(channel.mark.number, (row.executed for row in channel.workers))
-    for doubt in unsettled(channel.in_doubt, channel.mark, executed):
+    for doubt in unsettled(channel.in_doubt, channel.mark, channel.workers):
         done = bool(doubt.evidence) and GtidSet.parse(doubt.evidence).issubset(known)
         yield doubt, judge(doubt, executed=done, logs=files)
 

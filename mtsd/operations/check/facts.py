@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mtsd.apply.position.failed_groups import StoppedGroup
-from mtsd.apply.position.position_tables import InDoubt
+from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.apply.position.prepared_table import PreparedRow
 from mtsd.apply.position.split_table import SPLIT
 from mtsd.apply.position.target_identity import TargetIdentity

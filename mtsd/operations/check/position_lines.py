@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from mtsd.apply.position.position_tables import KNOWN_VERSIONS, SHOWN_VERSIONS, InDoubt
+from mtsd.apply.position.in_doubt_table import InDoubt
+from mtsd.apply.position.position_tables import KNOWN_VERSIONS, SHOWN_VERSIONS
 from mtsd.apply.position.target_identity import TargetIdentity, copied
 from mtsd.config import Settings
 from mtsd.model.gtid import GtidSet

@@ -103,7 +103,7 @@ async def _channel(
     rows = await connection.query(tables.select_channel())
     known = list(found_tables.columns) == [column.name for column in WORKER_COLUMNS]
     workers = await read_workers(connection, tables) if known else []
-    doubts = await connection.query(tables.select_in_doubt())
+    doubts = await connection.query(tables.doubts.select())
     stopped: StoppedGroup | None = None
     skipped: tuple[SkippedGroup, ...] = ()
     if found_tables.engines.keys() >= set(OF_FAILED_GROUPS):
@@ -122,7 +122,7 @@ async def _channel(
         row.source_uuid.lower(),
         row.daemon_uuid.lower(),
         age,
-        tuple(tables.in_doubt(doubt) for doubt in doubts),
+        tuple(tables.doubts.record(doubt) for doubt in doubts),
         by_hand,
         stopped,
     )

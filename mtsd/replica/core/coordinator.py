@@ -46,6 +46,8 @@ class Coordinator:
         """The target's id of each worker's session."""
         self.definitions = 0
         """How many definitions have been applied: what is known about tables may have changed."""
+        self.records_left: set[int] = set()
+        """The numbers of groups that are done, and still have a record that they are in doubt."""
         self.after_definition: Callable[[Group], None] | None = None
         """What to call then."""
         self.pulse = Pulse()

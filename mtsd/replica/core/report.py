@@ -112,6 +112,11 @@ def failed(
     )
 
 
+SPENT = (
+    "It had already dropped or altered temporary tables of its session on the source, so it cannot"
+    " be applied again: apply it manually and skip it"
+)
+"""What to do about a group whose temporary tables are no longer what they were before it."""
 HALF_APPLIED = (
     "compare its rows with the source's, and either complete the group manually and say so:"
     " mtsd resolve --group {number} --applied{config}; or undo what is there, and have it applied"

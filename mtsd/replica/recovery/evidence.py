@@ -7,8 +7,9 @@ group's statements have a thread id that nothing else has.
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
+from mtsd.apply.position.in_doubt_table import IN_DOUBT_TABLE, InDoubt
 from mtsd.apply.position.others_prepared import others_prepared
-from mtsd.apply.position.position_tables import IN_DOUBT_TABLE, InDoubt, PositionTables
+from mtsd.apply.position.position_tables import PositionTables
 from mtsd.apply.session.xa import prepared_xids, statement
 from mtsd.apply.tables.table_engines import TableEngines
 from mtsd.binlog.bytes.event_type import EventType
@@ -224,8 +225,8 @@ class RecordInLog:
     """Looks for a record of slave_in_doubt among the events of a binlog."""
 
     def __init__(self, tables: PositionTables, doubt: InDoubt) -> None:
-        self._statement = tables.insert_in_doubt(replace(doubt, resolution=""))
-        self._key = tables.in_doubt_key(doubt)
+        self._statement = tables.doubts.insert(replace(doubt, resolution=""))
+        self._key = tables.doubts.key(doubt)
         self._is_its_table = False
         self.seen = False
 

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 import structlog
 
-from mtsd.apply.position.position_tables import InDoubt, PositionTables
+from mtsd.apply.position.in_doubt_table import InDoubt
+from mtsd.apply.position.position_tables import PositionTables
 from mtsd.apply.position.prepared_table import PreparedRow
 from mtsd.apply.session.xa import listed_xids
 from mtsd.binlog.sql.xa_statement import xid_of

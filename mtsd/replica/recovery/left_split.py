@@ -7,7 +7,8 @@ from typing import Final
 
 import structlog
 
-from mtsd.apply.position.position_tables import InDoubt, PositionTables
+from mtsd.apply.position.in_doubt_table import InDoubt
+from mtsd.apply.position.position_tables import PositionTables
 from mtsd.apply.position.split_table import SplitRecord, branch_xid
 from mtsd.apply.session.xa import prepared_xids, statement
 from mtsd.apply.sql import literals

@@ -8,9 +8,10 @@ import structlog
 
 from mtsd.apply.position.failed_groups import SkippedGroup, StoppedGroup
 from mtsd.apply.position.fencing import fence, release_lock
+from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.apply.position.lock_names import LockNames
 from mtsd.apply.position.position_schema import LOCK_TOKEN, TABLES, defect
-from mtsd.apply.position.position_tables import RECOVERY_ID, ChannelRow, InDoubt, PositionTables
+from mtsd.apply.position.position_tables import RECOVERY_ID, ChannelRow, PositionTables
 from mtsd.apply.position.prepared_table import PreparedRow
 from mtsd.apply.position.split_table import SPLIT
 from mtsd.apply.session.family import TARGETS
@@ -154,11 +155,11 @@ async def recover(
     mark = channel.mark
     executed = recovered(mark.number, (row.executed for row in rows))
     stopped, skipped = await read_failed(connection, tables)
-    doubts = [tables.in_doubt(row) for row in await connection.query(tables.select_in_doubt())]
+    doubts = [tables.doubts.record(row) for row in await connection.query(tables.doubts.select())]
     show_themselves: set[int] = set()
     settled: list[FailedGroup] = []
     applied: list[InDoubt] = []
-    for doubt in unsettled(doubts, mark, executed):
+    for doubt in unsettled(doubts, mark, rows):
         try:
             if doubt.kind == SPLIT:
                 found = await settle_split(connection, tables, doubt, channel.daemon_uuid)
@@ -192,7 +193,7 @@ async def recover(
         *(tables.workers.replace(row) for row in begun if row.id not in present),
         # A record without evidence stays until its group comes again.
         *(
-            tables.delete_in_doubt(doubt.number)
+            tables.doubts.delete(doubt.number)
             for doubt in doubts
             if doubt.number not in show_themselves
         ),
@@ -289,9 +290,10 @@ async def adopt_source(
 
 
 def unsettled(
-    doubts: Iterable[InDoubt], mark: LowWaterMark, executed: ExecutedGroups
+    doubts: Iterable[InDoubt], mark: LowWaterMark, rows: Iterable[WorkerRow]
 ) -> list[InDoubt]:
     """Return the in-doubt groups that neither the low-water mark nor a worker's row settles."""
+    executed = recovered(mark.number, (row.executed for row in rows))
     return [
         doubt for doubt in doubts if doubt.number > mark.number and doubt.number not in executed
     ]

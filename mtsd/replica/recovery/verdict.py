@@ -23,7 +23,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from mtsd.apply.position.position_tables import InDoubt
+from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.apply.position.split_table import SPLIT
 from mtsd.binlog.sql.repeatable import errors_of_a_second_time
 from mtsd.binlog.sql.statement_secrets import LONGEST_EXCERPT

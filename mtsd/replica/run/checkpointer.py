@@ -92,7 +92,8 @@ class Checkpointer:
                 last_use = clock()
 
     async def _count_in_doubt(self) -> None:
-        connection, query = self._connection, self._tables.count_in_doubt()
+        done = self._coordinator.records_left
+        connection, query = self._connection, self._tables.doubts.count(sorted(done))
         async with connection.answering(_PING_TIMEOUT_S):
             # A person's KILL QUERY, say, is no reason to stop.
             ((count,),) = await insist(connection, lambda: connection.query(query))
@@ -142,6 +143,9 @@ class Checkpointer:
         ]
         if passed:
             statements.append(self._tables.workers.delete(passed))
+        settled = [number for number in self._coordinator.records_left if number <= mark.number]
+        if settled:
+            statements.append(self._tables.doubts.delete(*settled))
         if 0 < self._stopped <= mark.number:
             statements.append(self._tables.failed.delete_stopped())
             self._stopped = 0
@@ -153,4 +157,5 @@ class Checkpointer:
             tables = self._tables
             gone = refuse(ROW_LOST, schema=tables.schema, channel=tables.channel)
             raise NeedsPersonError(str(gone)) from error
+        self._coordinator.records_left.difference_update(settled)
         self._stale = [(id_, highest) for id_, highest in self._stale if id_ not in passed]

@@ -9,7 +9,7 @@ was created. If the end does not come, it stays, with its record, for when the g
 from dataclasses import replace
 
 from mtsd.apply.appliers.applier import Applier
-from mtsd.apply.position.position_tables import InDoubt
+from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.binlog.sql.repeatable import errors_of_a_second_time
 from mtsd.model.errors import ApplyError, ServerError
 from mtsd.model.fault_points import Reached

@@ -17,19 +17,21 @@ from mtsd.model.step import Statement
 from mtsd.replica.ways.created_table import CreatedTable
 from mtsd.replica.ways.doubtful import Doubtful, HalfAppliedError
 from mtsd.replica.ways.in_doubt import InDoubtWorker, doubt_of_definition
+from mtsd.replica.ways.settlements import Settlements
 from mtsd.schedule.done.worker_row import WorkerRow
+from mtsd.schedule.doubt import Effect, lasts
 
 
 async def apply_definition(
     applier: Applier,
     group: Group,
-    row: WorkerRow,
+    settlements: Settlements,
     worker: InDoubtWorker,
     *,
     repeats: bool = False,
     reached: Reached,
 ) -> None:
-    """Apply a group that commits implicitly; `row` is what its worker's row becomes.
+    """Apply a group that commits implicitly, and settle it, or owe that.
 
     If it `repeats`, it may have been applied before, and an error that says so is ignored.
     Raises ServerError with nothing left behind, HalfAppliedError and ConnectionLostError with the
@@ -37,13 +39,21 @@ async def apply_definition(
     """
     if group.kind is GroupKind.CREATE_SELECT:
         table = CreatedTable(applier, group, worker, reached, repeats=repeats)
+        row = settlements.row_after((group,))
         await _apply_table(applier, table, group, row)
+        settlements.settled(row)
         return
     record = await doubt_of_definition(applier, group, worker, is_apart=False, repeats=repeats)
+    told = lasts(
+        has_gtid=bool(record.evidence),
+        has_thread=bool(record.thread),
+        undoes_logged=applier.session.family.undoes_logged,
+    )
     doubtful = Doubtful(
         applier.records,
         record,
         reached,
+        Effect(lasts=told),
         repeats=repeats,
         says_done=(errors_of_a_second_time(StatementText(record.statement)) or frozenset())
         if repeats
@@ -59,7 +69,12 @@ async def apply_definition(
             raise
 
     try:
-        await doubtful.carry_out(act, lambda: applier.records.settle(row, group.number))
+        await doubtful.carry_out(
+            act,
+            lambda: settlements.settle(group),
+            note=lambda record: settlements.note(record, anew=repeats),
+            owe=lambda: settlements.owe(group, record),
+        )
     except HalfAppliedError as error:
         if not isinstance(error.error, RemainsError):
             raise

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import structlog
 
-from mtsd.apply.position.position_tables import InDoubt
+from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.apply.session.retry import pause_before
 from mtsd.apply.statements.unprotected import NotSettledError, RemainsError
 from mtsd.model.errors import ApplyError, MtsdError, NeedsPersonError, ServerError
@@ -27,6 +27,7 @@ from mtsd.schedule.doubt import (
     Note,
     NoteAll,
     Outcome,
+    Owe,
     Settle,
     Transition,
     came_of,
@@ -37,6 +38,7 @@ from mtsd.schedule.doubt import (
 log = structlog.get_logger(__name__)
 
 Settling = Callable[[], Awaitable[None]]
+Owing = Callable[[], None]
 Noting = Callable[[InDoubt], Awaitable[None]]
 
 
@@ -125,13 +127,14 @@ class Doubtful:
         self._answer(Outcome.DONE)
         await self._go_on(note=note)
 
-    async def done(self, settle: Settling | None = None) -> None:
+    async def done(self, settle: Settling | None = None, owe: Owing | None = None) -> None:
         """Note that the last effect is done, and settle the group, unless that settles it.
 
-        Raises ApplyError if the group cannot be settled.
+        `owe`: what lets it be settled later, if its trace lasts. Raises ApplyError if the group
+        cannot be settled.
         """
         self._answer(Outcome.DONE)
-        await self._go_on(settle=settle)
+        await self._go_on(settle=settle, owe=owe)
 
     async def done_by(self, commit: Settling) -> None:
         """Commit the last effect, which settles the group in the same transaction.
@@ -187,12 +190,17 @@ class Doubtful:
                 raise
 
     async def carry_out(
-        self, act: Callable[[], Awaitable[None]], settle: Settling | None = None
+        self,
+        act: Callable[[], Awaitable[None]],
+        settle: Settling | None = None,
+        *,
+        note: Noting | None = None,
+        owe: Owing | None = None,
     ) -> None:
         """Apply a group that is in memory. Raises as `attempt` and `done` do."""
-        await self.begin()
+        await self.begin(note)
         await self.attempt(act)
-        await self.done(settle)
+        await self.done(settle, owe)
 
     def _answer(self, outcome: Outcome) -> None:
         try:
@@ -200,13 +208,23 @@ class Doubtful:
         except StopIteration:
             self._step = None
 
-    async def _go_on(self, note: Noting | None = None, settle: Settling | None = None) -> None:
+    async def _go_on(
+        self,
+        note: Noting | None = None,
+        settle: Settling | None = None,
+        owe: Owing | None = None,
+    ) -> None:
         """Carry out what comes up to the next effect, or to the end."""
         while (step := self._step) is not None and not isinstance(step, Act):
             if isinstance(step, Note):
                 await self._note(step, note)
             elif isinstance(step, Settle):
                 await self._settle(settle)
+            elif isinstance(step, Owe):
+                if owe is None:
+                    raise TypeError(f"group {self.record.number} is applied, and nobody owes it")
+                await self._reached(FaultPoint.BEFORE_SETTLED)
+                owe()
             elif isinstance(step, Forget):
                 await self._records.forget(self.record.number)
             elif isinstance(step, Keep):

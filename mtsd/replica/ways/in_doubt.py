@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from mtsd.apply.appliers.applier import Applier
-from mtsd.apply.position.position_tables import InDoubt
+from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.apply.session.statement_states import is_of_its_thread
 from mtsd.binlog.sql.statement_secrets import excerpt
 from mtsd.model.errors import ApplyError

@@ -18,6 +18,7 @@ from mtsd.replica.ways.definitions import apply_definition
 from mtsd.replica.ways.doubtful import keep
 from mtsd.replica.ways.in_doubt import InDoubtWorker, doubt_of
 from mtsd.replica.ways.non_transactional import apply_under_its_gtid, apply_unprotected
+from mtsd.replica.ways.settlements import Settlements
 from mtsd.replica.ways.xa_branch import apply_prepare
 from mtsd.replica.ways.xa_groups import apply_completion, without_transactions
 from mtsd.replica.ways.xa_runs import XaRuns
@@ -52,11 +53,18 @@ class SingleGroups:
         self._show_themselves = show_themselves
         self._again = again
         self._runs = XaRuns(applier, doubts, reached)
+        self.settlements = Settlements(
+            applier.records,
+            flight,
+            lambda: coordinator.scheduler.stored,
+            coordinator.records_left,
+            reached,
+        )
         self._reached = reached
 
     def row_after(self, unit: Batch) -> WorkerRow:
         """Return what the worker's row becomes with these groups, while nothing is in flight."""
-        return self._flight.row.advanced(unit, self._coordinator.scheduler.stored)
+        return self.settlements.row_after(unit)
 
     async def apply(self, unit: Batch) -> None:
         """Apply one group, or a pair as one transaction, while nothing is in flight.
@@ -80,12 +88,11 @@ class SingleGroups:
 
     async def apply_run(self, groups: Sequence[Group]) -> int:
         """Apply groups of XA transactions in a run; return how many of them: see `XaRuns.apply`."""
-        flight = self._flight
         stored = self._coordinator.scheduler.stored
-        before = flight.row
-        applied = await self._runs.apply(groups, lambda done: before.advanced(tuple(done), stored))
+        flight = self._flight
+        applied = await self._runs.apply(groups, lambda done: flight.row_after(tuple(done), stored))
         if applied:
-            flight.applied(before.advanced(tuple(groups[:applied]), stored))
+            flight.applied(flight.row_after(tuple(groups[:applied]), stored))
         return applied
 
     async def protected(self, groups: Batch) -> Batch:
@@ -123,15 +130,17 @@ class SingleGroups:
         if way is Way.ROWS:
             await self._apply_bundle((group,))
             return
-        row = self.row_after((group,))
         if way is Way.RECORDED:
-            await self._applier.records.settle(row, group.number)
-            self._flight.applied(row)
+            await self.settlements.settle(group)
             return
         if temporary is not None and known.only_rows:
             await self._applier.temporary.use(temporary)
-        await self._apply_in(way, group, row)
-        self._flight.applied(row)
+        if way is Way.DEFINITION or way is Way.TABLE:
+            await self._apply_definition(group)
+        else:
+            row = self.row_after((group,))
+            await self._apply_in(way, group, row)
+            self._flight.applied(row)
         if temporary is not None:
             self._applier.temporary.used(temporary)
 
@@ -153,10 +162,6 @@ class SingleGroups:
             await self._apply_in_order(group, row)
         elif way is Way.TEMPORARY:
             await applier.apply_temporary(group, row)
-        elif way is Way.DEFINITION or way is Way.TABLE:
-            repeats = group.number in self._show_themselves
-            await apply_definition(applier, group, row, worker, repeats=repeats, reached=reached)
-            self._coordinator.defined(group)
         elif way is Way.BRANCH:
             definitions = self._coordinator.definitions
             await apply_prepare(
@@ -172,6 +177,17 @@ class SingleGroups:
             raise NotSupportedError(
                 f"a group of kind {group.kind.value} cannot be applied", group=FailedGroup.of(group)
             )
+
+    async def _apply_definition(self, group: Group) -> None:
+        await apply_definition(
+            self._applier,
+            group,
+            self.settlements,
+            self._doubts,
+            repeats=group.number in self._show_themselves,
+            reached=self._reached,
+        )
+        self._coordinator.defined(group)
 
     async def _apply_in_order(self, group: Group, row: WorkerRow) -> None:
         try:

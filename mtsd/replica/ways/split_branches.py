@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final, NoReturn
 
 from mtsd.apply.appliers.applier import Applier
-from mtsd.apply.position.position_tables import InDoubt
+from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.apply.position.split_table import SPLIT, SplitRecord, branch_xid
 from mtsd.apply.session.obstacle import past_obstacles
 from mtsd.apply.session.retry import pause_before

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import structlog
 
 from mtsd.apply.appliers.applier import Applier
-from mtsd.apply.position.position_tables import InDoubt
+from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.apply.rows.bundle import table_maps
 from mtsd.model.errors import NeedsPersonError, NotSupportedError, ServerError
 from mtsd.model.fault_points import Reached

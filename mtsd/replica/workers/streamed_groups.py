@@ -15,7 +15,7 @@ from typing import Final, NoReturn
 
 import structlog
 
-from mtsd.apply.position.position_tables import InDoubt
+from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.apply.rows.bundle import RowTooLargeError, table_maps
 from mtsd.apply.session.obstacle import obstacle_of, obstacles_here
 from mtsd.apply.session.retry import worth_a_retry

@@ -20,7 +20,7 @@ from mtsd.model.errors import (
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group
 from mtsd.replica.core.coordinator import Coordinator
-from mtsd.replica.core.report import contents, failed, half_applied
+from mtsd.replica.core.report import SPENT, contents, failed, half_applied
 from mtsd.replica.ways.choose import BatchWay, choose_batch
 from mtsd.replica.ways.doubtful import HalfAppliedError
 from mtsd.replica.ways.in_doubt import InDoubtWorker
@@ -97,10 +97,16 @@ class Worker:
         self.last: Group | None = None
 
     async def run(self) -> None:
-        """Apply batch after batch until the coordinator has no more."""
+        """Apply batch after batch until the coordinator has no more. Raises MtsdError."""
+        async with self._singly.settlements.nothing_left():
+            await self._run()
+
+    async def _run(self) -> None:
         clock = asyncio.get_running_loop().time
         flight = self._flight
-        while batch := await self._coordinator.work(self.index, self._most_statements):
+        while batch := await self._singly.settlements.while_waiting(
+            lambda: self._coordinator.work(self.index, self._most_statements)
+        ):
             self._busy_since = clock()
             flight.begin(batch)
             try:
@@ -417,7 +423,7 @@ class Worker:
         if error.number not in self.settings.skip_errors:
             remedy = remedy_of(error) or "Fix the target"
             if spent:
-                remedy = _SPENT
+                remedy = SPENT
             where = "" if spent or len(unit) > 1 else await failing_row(self.applier, group, error)
             raise self._failed(group, error, remedy, where) from error
         row = self._singly.row_after(unit)
@@ -488,9 +494,3 @@ class Worker:
         highest_done = self._coordinator.scheduler.gaq.highest_done
         first = self.settings.first_groups
         return failed(group, self.index + 1, highest_done, error, remedy, first, row)
-
-
-_SPENT = (
-    "It had already dropped or altered temporary tables of its session on the source, so it cannot"
-    " be applied again: apply it manually and skip it"
-)

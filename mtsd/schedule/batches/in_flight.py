@@ -20,7 +20,9 @@ What keeps this safe, whoever dies and whichever transaction fails:
    If the previous packet has failed inside BEGIN … COMMIT, that transaction is still open: another
    BEGIN would commit it, whereas a single statement joins it, fails because of its token, and the
    ROLLBACK after that undoes both.
-5. A format description event has to be sent, and answered, between packets: a packet with a
+5. What is owed (`owe`), a group that is on the target without a place in the worker's row, goes
+   into the row with the next transaction, and finds the token where it was.
+6. A format description event has to be sent, and answered, between packets: a packet with a
    different format does not follow.
 
 Therefore the first failure means that nothing unanswered has left any trace, and `row` is
@@ -82,14 +84,22 @@ class _Sent(NamedTuple):
     """Of each of its transactions, as far as they are still unanswered."""
 
 
+class _Owed(NamedTuple):
+    number: int
+    """Of the group that has no place in the worker's row yet."""
+    row: WorkerRow
+    """What the row would be if it had one; with the token that it has."""
+
+
 class InFlight:
     """The batches that one worker has begun, and the packets of them that are in flight."""
 
-    __slots__ = ("_answered", "_begun", "_sent", "row")
+    __slots__ = ("_answered", "_begun", "_owed", "_sent", "row")
 
     def __init__(self, row: WorkerRow) -> None:
         self.row = row
         """The worker's row on the target, as far as answers have confirmed it."""
+        self._owed: _Owed | None = None
         self._begun: deque[Batch] = deque()
         self._sent: deque[_Sent] = deque()
         self._answered = 0
@@ -159,13 +169,16 @@ class InFlight:
         `stored` is the low-water mark stored on the target. Raises ValueError if a group has
         already committed.
         """
-        before = self._sent[-1].packet.transactions[-1].row if self._sent else self.row
+        if self._sent:
+            before = done = self._sent[-1].packet.transactions[-1].row
+        else:
+            before, done = self.row, self._row_with_owed
         last = batches[-1]
         transactions: list[Transaction] = []
         for batch in batches:
-            row = before.advanced(batch, stored, same_token=batch is not last)
+            row = done.advanced(batch, stored, same_token=batch is not last)
             transactions.append(Transaction(batch, before, row, as_rows(batch)))
-            before = row
+            before = done = row
         return Packet(tuple(transactions), batches[0][0].format_description)
 
     def may_send(self, packet: Packet, *, single_statements: bool) -> bool:
@@ -201,6 +214,7 @@ class InFlight:
             self._sent.popleft()
             self._answered = 0
         self.row = transaction.row
+        self._owed = None
         return transaction
 
     def applied(self, row: WorkerRow) -> None:
@@ -208,6 +222,32 @@ class InFlight:
         if self._sent:
             raise ValueError("a group was applied by itself while packets were in flight")
         self.row = row
+        self._owed = None
+
+    def row_after(self, groups: Batch, stored: LowWaterMark) -> WorkerRow:
+        """Return what the worker's row becomes with groups, and what is owed, by itself.
+
+        Raises ValueError if one of them has already committed.
+        """
+        return self._row_with_owed.advanced(groups, stored)
+
+    def owe(self, group: Group, stored: LowWaterMark) -> None:
+        """Note that a group is on the target, and has no place in the worker's row.
+
+        Only one at a time, and while nothing is in flight: else ValueError.
+        """
+        if self._sent or self._owed is not None:
+            raise ValueError(f"group {group.number} is owed, and something is before it")
+        self._owed = _Owed(group.number, self.row.advanced((group,), stored, same_token=True))
+
+    @property
+    def owed(self) -> int:
+        """The number of the group that has no place in the worker's row yet; 0 if none."""
+        return self._owed.number if self._owed is not None else 0
+
+    @property
+    def _row_with_owed(self) -> WorkerRow:
+        return self._owed.row if self._owed is not None else self.row
 
     def failed(self) -> list[Batch]:
         """Note that the transaction that was due has failed; nothing is in flight any more.

@@ -20,7 +20,7 @@ from mtsd.replica.ways.definitions import apply_definition
 from mtsd.replica.ways.in_doubt import InDoubtWorker
 from mtsd.schedule.done.worker_row import blank_row
 from mtsd.wire.exchange import Row
-from tests.apply.sessions import open_session
+from tests.apply.sessions import open_session, settlements_of
 from tests.binlog.building import query
 from tests.binlog.transactions import begin, grouped, xid
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Options, Server
@@ -126,14 +126,16 @@ async def test_a_definition_is_not_run_twice(
     applier = applier_by_binlog(session, TABLES, 1 << 20)
     server.sql("DELETE FROM mtsd.slave_in_doubt; DROP TABLE a.t")
     server.sql("CREATE TABLE a.t (i INT, zone VARCHAR(9))")
+    owing = settlements_of(applier, ROW)
     applied = False
     while not applied:
         with suppress(ServerError):
             await apply_definition(
-                applier, replace(group, number=number), ROW, InDoubtWorker(1, DAEMON),
+                applier, replace(group, number=number), owing, InDoubtWorker(1, DAEMON),
                 reached=session.reached,
             )  # fmt: skip
             applied = True
+    await owing.settle_owed()
     session.connection.close()
     assert len(server.sql("SHOW INDEX FROM a.t")) == 2
     assert server.sql("SELECT * FROM mtsd.slave_in_doubt") == []
@@ -151,7 +153,8 @@ async def test_evidence_is_asked_for_again(server: Server, monkeypatch: pytest.M
     server.sql("DELETE FROM mtsd.slave_in_doubt")
     with pytest.raises(ServerError) as raised:
         await apply_definition(
-            applier, replace(group, number=4), ROW, InDoubtWorker(1, DAEMON),
+            applier, replace(group, number=4), settlements_of(applier, ROW),
+            InDoubtWorker(1, DAEMON),
             reached=session.reached,
         )  # fmt: skip
     session.connection.close()

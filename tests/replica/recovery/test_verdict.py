@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from mtsd.apply.position.position_tables import InDoubt
+from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.model.group import GroupKind
 from mtsd.model.outcome.reason import Refused
 from mtsd.model.position import Position

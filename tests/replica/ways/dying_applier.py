@@ -66,8 +66,8 @@ class Target:
 
 
 async def verdict_of(applier: Applier, group: Group) -> Verdict:
-    (row,) = await applier.session.connection.query(TABLES.select_in_doubt())
-    doubt = TABLES.in_doubt(row)
+    (row,) = await applier.session.connection.query(TABLES.doubts.select())
+    doubt = TABLES.doubts.record(row)
     assert doubt.number == group.number
     return await verdict(applier.session.connection, TABLES, doubt)
 

@@ -17,8 +17,9 @@ from mtsd.replica.recovery.evidence import verdict
 from mtsd.replica.recovery.verdict import Verdict
 from mtsd.replica.ways.definitions import apply_definition
 from mtsd.replica.ways.in_doubt import InDoubtWorker, evidence_gtid
+from mtsd.replica.ways.settlements import Settlements
 from mtsd.schedule.done.worker_row import blank_row
-from tests.apply.sessions import open_session
+from tests.apply.sessions import open_session, settlements_of
 from tests.binlog.building import query
 from tests.binlog.transactions import grouped
 from tests.servers.mysqld import Server
@@ -27,7 +28,8 @@ pytestmark = pytest.mark.servers
 
 TABLES = PositionTables("mtsd", "")
 DAEMON = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
-ROW = blank_row(1, LowWaterMark(0, Position("f.000001", 4), None), 1)
+MARK = LowWaterMark(0, Position("f.000001", 4), None)
+ROW = blank_row(1, MARK, 1)
 
 
 @pytest.fixture(scope="module")
@@ -55,14 +57,17 @@ def group(statement: bytes, number: int) -> Group:
 
 async def apply(
     applier: Applier, server: Server, group: Group, *, broken_at: FaultPoint | None
-) -> None:
+) -> Settlements:
     """Apply a group; at that point its table of records goes away."""
 
     async def reached(point: FaultPoint) -> None:
         if point is broken_at:
             server.sql("RENAME TABLE mtsd.slave_in_doubt TO mtsd.away")
 
-    await apply_definition(applier, group, ROW, InDoubtWorker(1, DAEMON), reached=reached)
+    worker = InDoubtWorker(1, DAEMON)
+    owing = settlements_of(applier, ROW)
+    await apply_definition(applier, group, owing, worker, reached=reached)
+    return owing
 
 
 async def test_what_shows_a_definition_is_asked_once(applier: Applier) -> None:
@@ -70,11 +75,16 @@ async def test_what_shows_a_definition_is_asked_once(applier: Applier) -> None:
     counters = b"'Com_select', 'Com_show_binary_log_status'"
     questions = b"SHOW SESSION STATUS WHERE variable_name IN (%b)" % counters
     asked = []
+    owing = settlements_of(applier, ROW)
     for number in (20, 21, 22):
         worker = InDoubtWorker(1, DAEMON)
         made = group(b"CREATE TABLE a.asked_%d (i INT)" % number, number)
-        await apply_definition(applier, made, ROW, worker, reached=nothing)
+        await apply_definition(applier, made, owing, worker, reached=nothing)
         asked.append(await applier.session.connection.query(questions))
+    # Each record has brought the settlement of the one before it.
+    assert await applier.session.connection.query(TABLES.doubts.select()) != []
+    await owing.settle_owed()
+    assert await applier.session.connection.query(TABLES.doubts.select()) == []
     assert len(asked[0]) == 2
     assert asked[0] == asked[1] == asked[2]
     executed = [
@@ -91,13 +101,15 @@ async def test_an_applied_group_is_not_taken_for_one_that_failed(
     server: Server, applier: Applier
 ) -> None:
     index = group(b"ALTER TABLE a.t ADD INDEX (i)", 1)
+    owing = await apply(applier, server, index, broken_at=FaultPoint.BEFORE_SETTLED)
+    assert owing.is_owed
     with pytest.raises(ApplyError, match="is applied, but its record cannot be written") as raised:
-        await apply(applier, server, index, broken_at=FaultPoint.BEFORE_SETTLED)
+        await owing.settle_owed()
     assert "group 1" in str(raised.value)
     server.sql("RENAME TABLE mtsd.away TO mtsd.slave_in_doubt")
     connection = applier.session.connection
-    (row,) = await connection.query(TABLES.select_in_doubt())
-    doubt = TABLES.in_doubt(row)
+    (row,) = await connection.query(TABLES.doubts.select())
+    doubt = TABLES.doubts.record(row)
     assert doubt.evidence == evidence_gtid(DAEMON, 1)
     assert await verdict(connection, TABLES, doubt) is Verdict.APPLIED
     server.sql("DELETE FROM mtsd.slave_in_doubt")
@@ -119,6 +131,10 @@ async def test_a_statement_that_fails_leaves_no_doubt(server: Server, applier: A
         await apply(applier, server, group(b"DROP TABLE a.missing", 3), broken_at=None)
     assert raised.value.number == 1051
     assert server.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(0,)]
-    await apply(applier, server, group(b"CREATE TABLE a.made (i INT)", 3), broken_at=None)
+    made = group(b"CREATE TABLE a.made (i INT)", 3)
+    owing = await apply(applier, server, made, broken_at=None)
+    assert server.sql("SELECT Group_number FROM mtsd.slave_in_doubt") == [(3,)]
+    await owing.settle_owed()
+    assert not owing.is_owed
     assert server.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(0,)]
     assert server.sql("SHOW TABLES FROM a LIKE 'made'") == [("made",)]

@@ -6,7 +6,7 @@ from typing import Final, cast
 import pytest
 
 from mtsd.apply.appliers.applier import Applier
-from mtsd.apply.position.position_tables import InDoubt
+from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.model.errors import ApplyError, ConnectionLostError, ServerError
 from mtsd.model.fault_points import nothing
 from mtsd.model.gtid import GtidSet

@@ -49,6 +49,7 @@ def crash_anywhere(shapes: Sequence[Shape | Marker], settings: RunSettings) -> N
         (A, MIXED, A, A),
         (A, OTHER, OTHER, A),
         (A, A, DDL, A),
+        (DDL, DDL, A, A),
         (MIXED, MIXED, LARGE),
         (LARGE, A, OTHER),
     ],
@@ -62,6 +63,17 @@ def test_one_worker(shapes: tuple[Shape, ...], limits: Limits) -> None:
 @pytest.mark.parametrize("shapes", [(A, B, A, B), (A, A, B, LARGE)], ids=name_of)
 def test_two_workers(shapes: tuple[Shape, ...]) -> None:
     crash_anywhere(shapes, RunSettings(workers=2, limits=SINGLE))
+
+
+def test_the_mark_passes_what_is_owed() -> None:
+    """A group whose place in the row is owed may be proven by the low-water mark alone."""
+    stream = Stream.of((DDL, B, A))
+    for workers in (1, 2):
+        settings = RunSettings(workers=workers, limits=SINGLE)
+        left = explore(stream, SimulatedTarget(), settings, run=PipelinedRun)
+        assert any(target.recorded and target.mark.number for target in left.values())
+        for target in left.values():
+            restart(stream, target, RunSettings(workers=2))
 
 
 @pytest.mark.long
@@ -151,6 +163,28 @@ def test_what_may_follow() -> None:
     assert flight.is_empty
     assert flight.row == ROW
     assert one.format_description == FORMAT
+
+
+def test_what_is_owed_goes_into_the_row_with_the_next_transaction() -> None:
+    owed, one, two = groups(DDL, A, A)
+    flight = InFlight(ROW)
+    flight.owe(owed, START_MARK)
+    assert flight.owed == owed.number
+    assert flight.row == ROW
+    with pytest.raises(ValueError, match="something is before it"):
+        flight.owe(one, START_MARK)
+    packet = flight.packet([(one,), (two,)], START_MARK)
+    first, second = packet.transactions
+    # What is not on the target yet must not be taken for what the row there contains.
+    assert first.before == ROW
+    assert list(first.row.executed) == [owed.number, one.number]
+    assert second.before == first.row
+    flight.sent(packet, 1)
+    flight.failed()
+    assert flight.owed
+    flight.sent(packet, 1)
+    flight.committed()
+    assert not flight.owed
 
 
 def test_a_group_commits_once() -> None:

@@ -212,13 +212,52 @@ class PipelinedRun(SimulatedRun):
         """Let the target commit one group by itself, and learn it."""
         flight = self.flights[worker]
         group = self.replayed[worker].pop(0) if self.replayed[worker] else flight.take_begun()[0]
-        row = flight.row.advanced((group,), self.scheduler.stored)
+        row = flight.row_after((group,), self.scheduler.stored)
         self._check_commit((group,))
         self.target.commit((group,), row)
         self.running[worker] = self.running[worker][1:]
         flight.applied(row)
         self.unlearned[worker] = (group,)
         self._learned(worker, (group,))
+        self.look()
+
+    # What is owed
+
+    def can_owe(self, worker: int) -> bool:
+        """Tell whether a definition is to be applied by itself, which may be settled later."""
+        flight = self.flights[worker]
+        return (
+            self.can_replay(worker)
+            and not self.replayed[worker]
+            and flight.next_begun()[0].kind is GroupKind.DDL
+        )
+
+    def owe(self, worker: int) -> None:
+        """Let the target have a definition; its record brings what was owed before it."""
+        flight = self.flights[worker]
+        if flight.owed:
+            self.settle(worker)
+        group = flight.take_begun()[0]
+        self._check_commit((group,))
+        self.target.have(group)
+        self.running[worker] = self.running[worker][1:]
+        flight.owe(group, self.scheduler.stored)
+        self.unlearned[worker] = (group,)
+        self._learned(worker, (group,))
+        self.look()
+
+    def can_settle(self, worker: int) -> bool:
+        """Tell whether something is owed, and nothing else is going on."""
+        flight = self.flights[worker]
+        return bool(flight.owed) and flight.is_empty and not self.held[worker]
+
+    def settle(self, worker: int) -> None:
+        """Let the target commit the row with what is owed; its record goes."""
+        flight = self.flights[worker]
+        self.target.recorded.discard(flight.owed)
+        row = flight.row_after((), self.scheduler.stored)
+        self.target.commit((), row)
+        flight.applied(row)
         self.look()
 
     def _learned(self, worker: int, batch: tuple[Group, ...]) -> None:
@@ -257,6 +296,10 @@ class PipelinedRun(SimulatedRun):
                 result.append((Step.LEARN, worker))
             if self.can_replay(worker):
                 result.append((Step.REPLAY, worker))
+            if self.can_owe(worker):
+                result.append((Step.OWE, worker))
+            if self.can_settle(worker):
+                result.append((Step.SETTLE, worker))
         return result
 
     def step(self, choice: Choice) -> None:
@@ -277,6 +320,10 @@ class PipelinedRun(SimulatedRun):
                 self.learn_answer(worker)
             case Step.REPLAY:
                 self.replay(worker)
+            case Step.OWE:
+                self.owe(worker)
+            case Step.SETTLE:
+                self.settle(worker)
             case _:
                 super().step(choice)
 
@@ -302,7 +349,8 @@ class PipelinedRun(SimulatedRun):
         rows = tuple((f.row.executed.base, f.row.executed.bits) for f in self.flights)
         held = tuple(packet is not None for packet in self.held)
         once = frozenset(self.failed_once), frozenset(self.gave_way)
-        return super().key(), wires, begun, replayed, rows, held, once
+        owed = tuple(flight.owed for flight in self.flights)
+        return super().key(), wires, begun, replayed, rows, held, once, owed
 
 
 def _is_single(batch: tuple[Group, ...]) -> bool:

@@ -164,6 +164,8 @@ class Step(enum.Enum):
     EXECUTE = "the server runs the next transaction of a packet"
     FAIL = "that one fails"
     REPLAY = "a group is applied by itself"
+    OWE = "a definition is applied, and its place in the row is owed"
+    SETTLE = "that is settled by itself"
     COMPUTE = "the low-water mark is computed"
     STORE = "the target commits the low-water mark"
     LEARN_STORED = "the daemon learns that it did"

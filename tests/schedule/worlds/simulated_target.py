@@ -25,6 +25,14 @@ class SimulatedTarget:
     mark: LowWaterMark = START_MARK
     tokens: dict[int, int] = field(default_factory=dict)
     """Of the workers' rows, where a run goes by them."""
+    recorded: set[int] = field(default_factory=set)
+    """The groups whose records are there, and whose traces show that they are applied."""
+
+    def have(self, group: Group) -> None:
+        """Apply a group whose record is there, without a place in a row."""
+        assert group.number not in self.applied, f"group {group.number} is applied twice"
+        self.applied[group.number] = group
+        self.recorded.add(group.number)
 
     def commit(self, groups: Sequence[Group], row: WorkerRow) -> None:
         """Apply groups and write the worker's row."""
@@ -37,6 +45,11 @@ class SimulatedTarget:
     def recovered(self) -> ExecutedGroups:
         """Return what a restart would skip: exactly what is applied past the mark."""
         result = recovered(self.mark.number, self.rows.values())
+        result = result.with_numbers(
+            number
+            for number in sorted(self.recorded)
+            if number > self.mark.number and number not in result
+        )
         proven = {number for number in self.numbers(result) if number > self.mark.number}
         assert proven == {number for number in self.applied if number > self.mark.number}
         return result
@@ -46,6 +59,7 @@ class SimulatedTarget:
         if drop_others:
             self.rows.clear()
         self.rows[RECOVERY_ROW] = executed
+        self.recorded.clear()
 
     def drop_passed_rows(self) -> None:
         """Drop the rows of which the mark proves everything."""
@@ -61,7 +75,13 @@ class SimulatedTarget:
 
     def fork(self) -> "SimulatedTarget":
         """Return an independent copy."""
-        return SimulatedTarget(dict(self.applied), dict(self.rows), self.mark, dict(self.tokens))
+        return SimulatedTarget(
+            dict(self.applied),
+            dict(self.rows),
+            self.mark,
+            dict(self.tokens),
+            set(self.recorded),
+        )
 
     def key(self) -> tuple[object, ...]:
         """Return what tells two states apart for every restart that may follow."""
@@ -71,7 +91,8 @@ class SimulatedTarget:
             for row_id, row in self.rows.items()
             if (bits := row.rebased(mark.number + 1).bits)
         )
-        return mark.number, mark.position, rows, frozenset(self.applied)
+        records = frozenset(number for number in self.recorded if number > mark.number)
+        return mark.number, mark.position, rows, frozenset(self.applied), records
 
     @staticmethod
     def numbers(executed: ExecutedGroups) -> Iterable[int]:
