@@ -82,15 +82,15 @@ class Placement:
             self.unfinished_alone.add(number)
         elif self._newest_alone > mark:
             mark = self._newest_alone
-        apart = False
+        separate = False
         if self._in_order:
             # The group before it has to commit first, on another worker.
-            apart = worker != self._newest_worker
+            separate = worker != self._newest_worker
             self._newest_worker = worker
             if group.kind is not _ROWS:
                 # What may commit by itself, or not be rolled back, begins at its turn.
                 mark = number - 1
-        return worker, after, mark, apart, first
+        return worker, after, mark, separate, first
 
     def may_begin_pair(self, group: Group) -> bool:
         """Return whether what completes a group may share a target transaction with it."""

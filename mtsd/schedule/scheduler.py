@@ -197,16 +197,16 @@ class Scheduler:
         if group.kind is _PREPARE:
             group, earlier = self._prepared.place(group, self.gaq.number)
         self.gaq.enter(group)
-        worker, after, mark, apart, first = self._placement.place(group, earlier)
+        worker, after, mark, separate, first = self._placement.place(group, earlier)
         queue = self.workers[worker]
         was_empty = not len(queue)
         if after or mark > self.gaq.number:
             unmet, mark = self._waiters.add(worker, number, after, mark)
-            queue.put(group, unmet, mark, apart=apart)
+            queue.put(group, unmet, mark, separate=separate)
             if was_empty:
                 self._waits.account(worker)
         else:
-            queue.put(group, apart=apart)
+            queue.put(group, separate=separate)
             if was_empty and self._frozen[worker]:
                 self._waits.account(worker)
         if first >= 0:

@@ -139,33 +139,33 @@ def row_statements(
     run: list[bytes] = []
     keyed: list[Group] = []
     flags: int | None = None
-    apart = False
+    separate = False
     for group in groups:
-        apart = writes_system_tables(group)
+        separate = writes_system_tables(group)
         row_flags = group.row_flags
-        if apart or row_flags is None or row_flags != flags:
+        if separate or row_flags is None or row_flags != flags:
             run.extend(joined(keyed, largest, by_clock=by_clock))
             keyed = []
             yield from statements_of(run, chunk_bytes, merge=True, table_maps=table_maps)
             run = []
             flags = row_flags
-        if flags is not None and not apart and (by_clock or group.keys is not NO_KEYS):
+        if flags is not None and not separate and (by_clock or group.keys is not NO_KEYS):
             keyed.append(group)
             continue
         # Nearly every group is one step of rows.
         first = group.steps[0]
         rows = first.events if len(group.steps) == 1 and type(first) is Rows else group.rows
-        if flags is None or apart:
+        if flags is None or separate:
             yield from statements_of(rows, chunk_bytes, merge=False, table_maps=table_maps)
         else:
             run.extend(joined(keyed, largest, by_clock=by_clock))
             keyed = []
             run.extend(rows)
     run.extend(joined(keyed, largest, by_clock=by_clock))
-    if change is not None and not apart:
+    if change is not None and not separate:
         run.extend(change.events(groups[-1].rows[-1], flags or 0))
     yield from statements_of(run, chunk_bytes, merge=True, table_maps=table_maps)
-    if change is not None and apart:
+    if change is not None and separate:
         yield b"".join(change.events(groups[-1].rows[-1], 0))
 
 

@@ -30,7 +30,7 @@ class WorkerQueue:
         """How many groups have yet to commit, by the number of the group waiting for them."""
         self._marks: dict[int, int] = {}
         """The low-water mark still to be reached, by the number of the group waiting for it."""
-        self._apart: set[int] = set()
+        self._separate: set[int] = set()
         """The groups that may not share a commit, or a packet, with the one before them here."""
         self._prepares: set[int] = set()
         """Groups that wait, and may be the first of a pair (see `xa_pairs`)."""
@@ -79,16 +79,16 @@ class WorkerQueue:
         yield from self.running
         yield from self._waiting
 
-    def put(self, group: Group, unmet: int = 0, mark: int = 0, *, apart: bool = False) -> None:
+    def put(self, group: Group, unmet: int = 0, mark: int = 0, *, separate: bool = False) -> None:
         """Add the newest group.
 
         It waits for the commits of `unmet` others, and for the low-water mark to reach `mark`
-        if that is not 0. `apart`: it is neither combined with the one before it, nor sent while
+        if that is not 0. `separate`: it is neither combined with the one before it, nor sent while
         that one is in flight: others commit between them.
         """
         self._waiting.append(group)
-        if apart:
-            self._apart.add(group.number)
+        if separate:
+            self._separate.add(group.number)
         if unmet:
             self._unmet[group.number] = unmet
         if mark:
@@ -172,7 +172,7 @@ class WorkerQueue:
         A smaller one stays in the queue, where it may still grow.
         """
         waiting = self._waiting
-        if len(waiting) < batch_groups or waiting[0].number in self._apart:
+        if len(waiting) < batch_groups or waiting[0].number in self._separate:
             return ()
         if waiting[0].kind is _PREPARE:
             return self._next_with_pairs(batch_groups, batch_bytes, limit, others_up_to)
@@ -210,7 +210,7 @@ class WorkerQueue:
             xids.add(first.xid)
         unmet = self._unmet
         marks = self._marks
-        apart = self._apart
+        separate = self._separate
         while waiting and len(batch) < batch_groups:
             group = waiting[0]
             number = group.number
@@ -218,7 +218,7 @@ class WorkerQueue:
             if (
                 together > batch_bytes
                 or number in unmet
-                or number in apart
+                or number in separate
                 or (marks and marks.get(number, 0) > others_up_to)
                 or (limit is not None and number > limit)
                 or not may_join(first, group)
@@ -254,7 +254,7 @@ class WorkerQueue:
             size += group.size
             if (
                 len(within) >= batch_groups
-                or (within and (size > batch_bytes or number in self._apart))
+                or (within and (size > batch_bytes or number in self._separate))
                 or not self._may_begin(group, limit, others_up_to)
             ):
                 break
@@ -294,11 +294,11 @@ class WorkerQueue:
     def _begin(self, batch: list[Group]) -> tuple[Group, ...]:
         """Note that groups that were taken out of the queue have begun."""
         marks = self._marks
-        if marks or self._apart or self._prepares or self._pairs:
+        if marks or self._separate or self._prepares or self._pairs:
             for group in batch:
                 number = group.number
                 marks.pop(number, None)
-                self._apart.discard(number)
+                self._separate.discard(number)
                 self._prepares.discard(number)
                 other = self._pairs.pop(number, 0)
                 self._pairs.pop(other, 0)

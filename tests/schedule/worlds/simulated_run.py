@@ -621,7 +621,7 @@ class SimulatedRun:
                         group.number,
                         worker._unmet.get(group.number),
                         group.number in worker._marks,
-                        group.number in worker._apart,
+                        group.number in worker._separate,
                     )
                     for group in worker._waiting
                 ),
