@@ -1,17 +1,19 @@
 """Binary logs on Spark (extra `spark`): `register(spark)`, then `spark.read.format("mtsd_binlog")`.
 
-from mtsd.spark import register
+from mtsd.spark import latest, register
 
 register(spark)
-spark.read.format("mtsd_binlog").load("/var/lib/mysql").show()
+changes = spark.read.format("mtsd_binlog").option("shape", "changes").load("/var/lib/mysql")
+changes.show()
+latest(changes).show()
 """
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["register"]
+__all__ = ["latest", "register"]
 
 
 def register(spark: "SparkSession") -> None:
@@ -27,3 +29,10 @@ def register(spark: "SparkSession") -> None:
             f"{error.name} is missing: install mtsd with its extra 'spark' (pip install '.[spark]')"
         ) from error
     spark.dataSource.register(BinlogDataSource)
+
+
+def latest(changes: "DataFrame", *keys: str) -> "DataFrame":
+    """Return the rows that a table has now: see `mtsd.spark.current_rows.latest`."""
+    from mtsd.spark import current_rows  # noqa: PLC0415 - as above
+
+    return current_rows.latest(changes, *keys)

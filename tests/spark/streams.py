@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
+from mtsd.spark import latest
 from tests.servers.mysqld import Server
 
 Key = tuple[str, int, int]
@@ -125,18 +126,10 @@ class Writer:
         return int(count), int(total)
 
 
-TABLE_AT_THE_END = """
-    SELECT count(*), sum(crc32(concat_ws('|', id, name, balance))) FROM (
-        SELECT *, row_number() OVER (
-            PARTITION BY id ORDER BY _file DESC, _pos DESC, _row DESC, _op = 'update_preimage'
-        ) AS newest FROM {rows}
-    ) WHERE newest = 1 AND _op IN ('insert', 'update_postimage')
-"""
-
-
-def checksum_of(spark: SparkSession, rows: DataFrame) -> tuple[int, int]:
-    """Return the number of rows in shape `table` and their checksum, as `Writer.checksum`."""
-    ((count, total),) = spark.sql(TABLE_AT_THE_END, rows=rows).collect()
+def checksum_of(rows: DataFrame, *keys: str) -> tuple[int, int]:
+    """Return the number of rows at the end and their checksum, as `Writer.checksum`."""
+    line = "concat_ws('|', id, name, balance)"
+    ((count, total),) = latest(rows, *keys).selectExpr("count(*)", f"sum(crc32({line}))").collect()
     return int(count), int(total)
 
 

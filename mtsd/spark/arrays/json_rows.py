@@ -44,6 +44,10 @@ def _texts(column: ColumnFormat, array: pa.Array) -> pa.Array:
         return array
     if pa.types.is_string(kind):
         return _quoted(array if _is_plain(column) else escaped(array))
+    if pa.types.is_duration(kind):
+        return array.cast(pa.int64()).cast(pa.string())
+    if pa.types.is_temporal(kind):
+        return _quoted(array.cast(pa.string()))
     if pa.types.is_binary(kind):
         return _quoted(
             pa.array(

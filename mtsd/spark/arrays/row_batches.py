@@ -79,7 +79,8 @@ class UnsupportedEventError(NotSupportedError):
 class RowBatches:
     """Reads the row events of one table map; `declared` and `wanted` are as for `RowDecoder`.
 
-    `of_updates`: whether the columns before, and those after an update are wanted.
+    `of_updates`: whether the columns before, and those after an update are wanted. Columns of the
+    `key` are, too. Of what is not wanted before an update, what the image after it lacks is read.
     """
 
     def __init__(
@@ -89,8 +90,12 @@ class RowBatches:
         wanted: Collection[int] | None = None,
         dates: Dates = Dates.STRICT,
         of_updates: tuple[bool, bool] = (True, True),
+        key: tuple[int, ...] = (),
     ) -> None:
         self._of_updates = of_updates
+        self.key = key
+        if wanted is not None:
+            wanted = {*wanted, *key}
         self._rows = RowDecoder(table, declared, wanted)
         self.formats = self._rows.formats
         self.wanted = frozenset(range(len(self.formats)) if wanted is None else wanted)
@@ -176,8 +181,11 @@ class RowBatches:
         ends = np.cumsum(sizes)
         found = walk(buffer, ends - sizes + group.rows_at, ends, before, after)
         wants_before, wants_after = self._of_updates if kind in _UPDATES else (True, True)
+        of_before: Collection[int] = self.wanted
+        if not wants_before:
+            of_before = self.wanted.difference(() if after is None else after.present)
         return RowBatch(
-            self._columns(before, buffer, found.before, self.wanted if wants_before else ()),
+            self._columns(before, buffer, found.before, of_before),
             self._columns(
                 after, buffer, found.after, self.wanted if wants_after else (), texts=is_partial
             ),

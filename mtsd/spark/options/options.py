@@ -15,6 +15,8 @@ from mtsd.spark.options.live_options import LIVE, LiveOptions, parse_live
 
 MAX_PARTITION_BYTES: Final = 64 << 20
 MAX_BYTES: Final = 1 << 30
+NULL: Final = "null"
+"""Of the option `absent`."""
 UNION: Final = "union"
 """Of the option `evolve`."""
 SKIP: Final = "skip"
@@ -38,7 +40,8 @@ class Options:
     TABLE statements for tables whose columns the binary log does not name; `loaded` is the live
     source's definition of `table`.
     `unseen_changes`: changes that are not in row events are an error, or passed over. `evolve`:
-    other columns than those of the first rows are an error, or united with them.
+    other columns than those of the first rows are an error, or united with them. `absent`: values
+    that were not logged (binlog_row_image) are an error, or null and named in `_absent`.
     """
 
     path: str = ""
@@ -59,6 +62,7 @@ class Options:
     until: datetime | None = None
     unseen_changes: str = "error"
     evolve: str = "error"
+    absent: str = "error"
     live: LiveOptions | None = None
     loaded: TableDefinition | None = None
     several: tuple[str, ...] = ()
@@ -80,6 +84,7 @@ _ONLY_WITH: Final = {
     "dates": ("table",),
     "unseen_changes": ("changes", "table"),
     "evolve": ("table",),
+    "absent": ("table",),
 }
 _OPS: Final = {
     "changes": ("insert", "update", "delete", "truncate", "ddl"),
@@ -246,16 +251,13 @@ def _time(text: str) -> datetime:
     return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
-def _unseen_changes(text: str) -> str:
-    if text.lower() not in {"error", SKIP}:
-        raise ValueError(f"it is one of error, {SKIP}")
-    return text.lower()
+def _one_of(*allowed: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.lower() not in allowed:
+            raise ValueError(f"it is one of {', '.join(allowed)}")
+        return text.lower()
 
-
-def _evolve(text: str) -> str:
-    if text.lower() not in {"error", UNION}:
-        raise ValueError(f"it is one of error, {UNION}")
-    return text.lower()
+    return parse
 
 
 def _dates(text: str) -> Dates:
@@ -294,7 +296,8 @@ _KNOWN: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
     "ops": ("ops", _columns),
     "since": ("since", _time),
     "until": ("until", _time),
-    "unseen_changes": ("unseen_changes", _unseen_changes),
-    "evolve": ("evolve", _evolve),
+    "unseen_changes": ("unseen_changes", _one_of("error", SKIP)),
+    "evolve": ("evolve", _one_of("error", UNION)),
+    "absent": ("absent", _one_of("error", NULL)),
 }
 """For each option, its field and a function that parses its value and raises ValueError."""

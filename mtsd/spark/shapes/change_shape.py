@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.types import LongType, StringType, StructType, TimestampType
 
 from mtsd.binlog.events.table_map import TableMap
@@ -14,6 +15,7 @@ from mtsd.spark.arrays.column_arrays import Dates
 from mtsd.spark.arrays.json_rows import json_rows
 from mtsd.spark.arrays.json_strings import TextTooLargeError
 from mtsd.spark.arrays.row_batches import RowBatches
+from mtsd.spark.arrays.row_keys import completed, key_texts, primary_key
 from mtsd.spark.logs.binlog_files import opened
 from mtsd.spark.logs.table_maps import OpenRange
 from mtsd.spark.options.option_filters import FULL_NAME
@@ -48,6 +50,9 @@ _COLUMNS: Final = FixedColumns({
     "gtid": StringType(),
     "commit_time": TimestampType(),
     "statement": StringType(),
+    "key": StringType(),
+    "old_key": StringType(),
+    "seq": StringType(),
 })  # fmt: skip
 
 
@@ -75,6 +80,7 @@ class ChangeShape:
         wanted: Sequence[int] | None = (
             None if {"before", "after"} & set(request.schema.names) else ()
         )
+        has_key = bool({"key", "old_key"} & set(request.schema.names))
 
         def choose(table: TableMap) -> RowBatches | None:
             database, name = table.database, table.table
@@ -89,7 +95,9 @@ class ChangeShape:
             if own is None and table.mariadb:
                 formats = column_formats(table, definition)
                 own = [n for n, one in enumerate(formats) if not is_hidden(table, one)]
-            return RowBatches(table, definition, own, Dates.TEXT)
+            return RowBatches(
+                table, definition, own, Dates.TEXT, key=primary_key(table) if has_key else ()
+            )
 
         kinds = event_types(op for op in (INSERT, UPDATE, DELETE) if filters.keeps("op", op))
         pending = PendingRows(choose, file, mariadb=reader.mariadb, kinds=kinds)
@@ -103,7 +111,7 @@ class ChangeShape:
             found = [mark for mark in found if filters.keeps("op", mark.op)]
             if found:
                 yield from _batches(request, pending, file)
-                yield mark_rows(found, part, file, request.arrow_schema)
+                yield mark_rows(found, part, file, request)
             pending.add(part)
             if pending.is_full:
                 yield from _batches(request, pending, file)
@@ -130,7 +138,7 @@ def _wants(filters: RowFilters) -> Wants:
 def _batches(request: ShapeRequest, pending: PendingRows, file: str) -> Iterator[pa.RecordBatch]:
     """Yield the pending rows, in the order of the stream."""
     taken = pending.take()
-    origins = Origins(taken, file)
+    origins = Origins(taken, file, request.epoch)
     if taken.tables:
         batches = []
         for rows in taken.tables:
@@ -155,6 +163,22 @@ def _batch(request: ShapeRequest, origins: Origins, rows: TableRows) -> pa.Recor
         "before": lambda: json_rows(rows.decoder, rows.batch.before, count),
         "after": lambda: json_rows(rows.decoder, rows.batch.after, count),
         "statement": lambda: pa.nulls(count, pa.string()),
+        "key": lambda: _keys(rows, count),
+        "old_key": lambda: _old_keys(rows, count),
     }
     schema = request.arrow_schema
     return pa.RecordBatch.from_arrays([columns[name]() for name in schema.names], schema=schema)
+
+
+def _keys(rows: TableRows, count: int) -> pa.Array:
+    """Return the keys that rows have now, or had if they were deleted."""
+    batch = rows.batch
+    return key_texts(rows.decoder, completed(batch.before, batch.after) or batch.before, count)
+
+
+def _old_keys(rows: TableRows, count: int) -> pa.Array:
+    """Return the keys that rows had, where an update has changed them."""
+    if rows.batch.before is None or rows.batch.after is None:
+        return pa.nulls(count, pa.string())
+    before = key_texts(rows.decoder, rows.batch.before, count)
+    return pc.if_else(pc.equal(before, _keys(rows, count)), pa.scalar(None, pa.string()), before)

@@ -22,6 +22,8 @@ from mtsd.binlog.sql.statement_secrets import shown
 from mtsd.model.group import GroupKind
 from mtsd.model.step import QueryEvent, Statement, StatementKind
 from mtsd.spark.shapes.moved_rows import moved_rows
+from mtsd.spark.shapes.row_columns import seq_prefix, seq_suffix
+from mtsd.spark.shapes.shape import ShapeRequest
 
 TRUNCATE: Final = "truncate"
 """All rows of a table, or of the tables of a database, have ended."""
@@ -79,9 +81,10 @@ def _named(found: Changed, query: QueryEvent) -> Iterator[tuple[str, str | None]
 
 
 def mark_rows(
-    found: Sequence[Mark], part: GroupPart, file: str, schema: pa.Schema, prefix: str = ""
+    found: Sequence[Mark], part: GroupPart, file: str, request: ShapeRequest, prefix: str = ""
 ) -> pa.RecordBatch:
-    """Return marks of one part as rows; columns of `schema` are named as here after the prefix."""
+    """Return marks of one part as rows; columns are named as here, after the prefix."""
+    schema = request.arrow_schema
     rows = [
         {
             "op": mark.op,
@@ -93,6 +96,7 @@ def mark_rows(
             "gtid": None if part.gtid is None else str(part.gtid),
             "commit_time": part.commit_time,
             "statement": " ".join(shown(mark.query, _LONGEST).split()),
+            "seq": seq_prefix(request.epoch, file, part.end) + seq_suffix(number - len(found)),
         }
         for number, mark in enumerate(found)
     ]

@@ -5,8 +5,10 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mtsd.binlog.bytes.event_type import EventType
+from mtsd.binlog.files.file_order import number_of
 from mtsd.spark.arrays.lockstep import Places
 from mtsd.spark.shapes.pending_rows import TableRows, TakenRows
 from mtsd.spark.shapes.shape import UTC_MICROSECONDS
@@ -38,12 +40,32 @@ def operation(rows: TableRows) -> str:
     return DELETE if rows.batch.after is None else UPDATE
 
 
+_FIRST_ROW: Final = 1 << 12
+"""What the first row of a group counts as in its `seq`, so that marks (-1 and less) sort first."""
+
+
+def seq_prefix(epoch: int, file: str, end: int) -> str:
+    """Return the beginning of a `seq`, for the group that ends there.
+
+    `epoch` counts the servers that were read one after another; numbers of files begin anew on
+    each.
+    """
+    number = number_of(file)
+    return f"{epoch:04d}-{0 if number is None else number[1]:010d}-{end:012d}-"
+
+
+def seq_suffix(row: int) -> str:
+    """Return the end of the `seq` of a row, as it is counted in its group."""
+    return f"{max(0, row + _FIRST_ROW):010d}"
+
+
 class Origins:
     """Where rows come from, by the part of a group that contains them."""
 
-    def __init__(self, taken: TakenRows, file: str) -> None:
+    def __init__(self, taken: TakenRows, file: str, epoch: int = 0) -> None:
         parts = taken.parts
         self._file = file
+        self._epoch = epoch
         self._ends = pa.array([part.end for part in parts], pa.int64())
         self._gtids = pa.array(
             [None if part.gtid is None else str(part.gtid) for part in parts], pa.string()
@@ -52,8 +74,13 @@ class Origins:
             UTC_MICROSECONDS
         )
 
-    def columns(self, rows: TableRows) -> dict[str, Callable[[], pa.Array]]:
-        """Return functions that make the columns of these rows, by name."""
+    def columns(
+        self, rows: TableRows, order: Places | None = None
+    ) -> dict[str, Callable[[], pa.Array]]:
+        """Return functions that make the columns of these rows, by name.
+
+        `order` counts them in their groups as `seq` has them, if that is not as they are.
+        """
         part = pa.array(rows.groups)
         return {
             "file": lambda: pa.repeat(self._file, len(part)),
@@ -61,7 +88,17 @@ class Origins:
             "row": lambda: pa.array(rows.rows, pa.int64()),
             "gtid": lambda: self._gtids.take(part),
             "commit_time": lambda: self._times.take(part),
+            "seq": lambda: self._seqs(part, rows.rows if order is None else order),
         }
+
+    def _seqs(self, part: pa.Array, rows: Places) -> pa.Array:
+        prefixes = pa.array(
+            [seq_prefix(self._epoch, self._file, end) for end in self._ends.to_pylist()],
+            pa.string(),
+        )
+        numbers = pa.array(rows + _FIRST_ROW).cast(pa.string())
+        padded = pc.utf8_lpad(numbers, len(seq_suffix(0)), "0")
+        return pc.binary_join_element_wise(prefixes.take(part), padded, "")
 
 
 def in_order(

@@ -22,13 +22,15 @@ from mtsd.spark.options.row_filters import NO_FILTERS, RowFilters
 class ShapeRequest:
     """What a shape has to return: the columns of `schema`, and what the filters keep.
 
-    `whole` is what the range to be read is a part of; None if that is not known.
+    `whole` is what the range to be read is a part of; None if that is not known. `epoch` counts the
+    servers that a stream has read before this one.
     """
 
     options: Options
     schema: StructType
     filters: RowFilters = NO_FILTERS
     whole: WholeRead | None = None
+    epoch: int = 0
 
     @property
     def arrow_schema(self) -> pa.Schema:

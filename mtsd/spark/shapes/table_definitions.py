@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from pyspark.sql.types import DataType, LongType, StringType, TimestampType
+from pyspark.sql.types import DataType, LongType, StringType, StructType, TimestampType
 
 from mtsd.binlog.events.table_map import TableMap
 from mtsd.binlog.files.range_parts import GroupPart
@@ -13,6 +13,7 @@ from mtsd.model.errors import NotSupportedError
 from mtsd.model.position import Position
 from mtsd.model.step import Statement
 from mtsd.spark.arrays.row_batches import RowBatches
+from mtsd.spark.arrays.row_keys import primary_key
 from mtsd.spark.options.options import UNION, OptionError, Options
 from mtsd.spark.shapes.declared_tables import DeclaredTables
 from mtsd.spark.shapes.evolution import may_become, renamed, shown_type
@@ -38,7 +39,11 @@ META: Final[dict[str, DataType]] = {
     "_row": LongType(),
     "_gtid": StringType(),
     "_commit_time": TimestampType(),
+    "_key": StringType(),
+    "_seq": StringType(),
 }
+ABSENT: Final = "_absent"
+"""Another column, with the option `absent`: the names of columns whose values were not logged."""
 
 
 def wanted_table(options: Options) -> tuple[str, str]:
@@ -55,7 +60,7 @@ class TableDefinitions:
         self._request = request
         self._table = wanted_table(request.options)
         self._declared = DeclaredTables(request.options.ddl, self._table[0], request.options.loaded)
-        self._names = [name for name in request.schema.names if name not in META]
+        self._names = names_of_table(request.schema)
         self._place: Position | None = None
         """Where the group begins that is being read."""
         self._last_ddl = ""
@@ -133,6 +138,7 @@ class TableDefinitions:
             tuple(places.values()),
             self._request.options.dates,
             (filters.keeps("op", PREIMAGE), filters.keeps("op", POSTIMAGE)),
+            primary_key(table) if "_key" in self._request.schema.names else (),
         )
         arrow = self._request.arrow_schema
         for name, place in places.items():
@@ -167,10 +173,15 @@ class TableDefinitions:
         return NotSupportedError(f"`{database}`.`{name}`: {what}{since}{remedy}")
 
 
+def names_of_table(schema: StructType) -> list[str]:
+    """Return the names of the table's own columns."""
+    return [name for name in schema.names if name not in META and name != ABSENT]
+
+
 def named_like_ours(formats: Sequence[ColumnFormat], requested: Sequence[str]) -> str:
     """Return what is wrong if a requested column may be the table's or ours."""
     for column in formats:
-        if column.name in META and column.name in requested:
+        if column.name in requested and (column.name in META or column.name == ABSENT):
             return (
                 f"it has a column `{column.name}` of its own, and shape 'table' has one for each"
                 " change: leave it out by option 'columns', or read the shape 'changes'"

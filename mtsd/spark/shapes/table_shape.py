@@ -5,13 +5,15 @@ table's columns. As in Delta Lake's change data feed, an update is two rows: `up
 `update_postimage`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import (
+    ArrayType,
+    StringType,
     StructField,
     StructType,
 )
@@ -23,10 +25,11 @@ from mtsd.binlog.values.column_format import ColumnFormat, column_formats, is_hi
 from mtsd.model.errors import NotSupportedError
 from mtsd.spark.arrays.column_arrays import arrow_type
 from mtsd.spark.arrays.row_batches import ImageColumns
+from mtsd.spark.arrays.row_keys import completed, key_texts
 from mtsd.spark.logs.binlog_files import opened
 from mtsd.spark.logs.table_maps import OpenRange, table_maps
 from mtsd.spark.logs.whole_read import parts_within, stretch_of
-from mtsd.spark.options.options import SKIP, UNION, OptionError, Options
+from mtsd.spark.options.options import NULL, SKIP, UNION, OptionError, Options
 from mtsd.spark.shapes.completed_groups import CompletedGroups
 from mtsd.spark.shapes.declared_tables import DeclaredTables
 from mtsd.spark.shapes.defined_formats import defined_formats
@@ -37,11 +40,13 @@ from mtsd.spark.shapes.pending_rows import PendingRows, TableRows
 from mtsd.spark.shapes.row_columns import DELETE, INSERT, UPDATE, Origins, event_types, in_order
 from mtsd.spark.shapes.shape import FixedColumns, ShapeRequest
 from mtsd.spark.shapes.table_definitions import (
+    ABSENT,
     META,
     POSTIMAGE,
     PREIMAGE,
     TableDefinitions,
     named_like_ours,
+    names_of_table,
     places_of,
     wanted_table,
 )
@@ -83,7 +88,10 @@ class TableShape:
             _check_columns(formats, options, f"`{database}`.`{name}`")
         found = united({one.name: _type(one, options) for one in each} for each in definitions)
         columns = [StructField(name, from_arrow_type(kind)) for name, kind in found.items()]
-        return StructType([*(StructField(*column) for column in META.items()), *columns])
+        ours = [StructField(*column) for column in META.items()]
+        if options.absent == NULL:
+            ours.append(StructField(ABSENT, ArrayType(StringType())))
+        return StructType([*ours, *columns])
 
     def check(self, request: ShapeRequest) -> None:
         """Raise OptionError if a column that describes the change has another type."""
@@ -114,7 +122,7 @@ class TableShape:
             if any(mark.op == TRUNCATE for mark in found) and request.filters.keeps("op", TRUNCATE):
                 yield from _batches(request, pending, file)
                 ended = [mark for mark in found if mark.op == TRUNCATE]
-                yield mark_rows(ended, part, file, request.arrow_schema, "_")
+                yield mark_rows(ended, part, file, request, "_")
             pending.add(part)
             definitions.check()
             unseen.check(part, found)
@@ -190,60 +198,69 @@ def _unknown(options: Options, database: str, name: str) -> str:
 def _batches(request: ShapeRequest, pending: PendingRows, file: str) -> Iterator[pa.RecordBatch]:
     """Yield the pending rows, in the order of the stream."""
     taken = pending.take()
-    origins = Origins(taken, file)
+    origins = Origins(taken, file, request.epoch)
     batches = []
     keys = []
     for rows in taken.tables:
         before, after = rows.batch.before, rows.batch.after
         images = (
             (DELETE if after is None else PREIMAGE, before, 0),
-            (INSERT if before is None else POSTIMAGE, after, 1),
+            (INSERT if before is None else POSTIMAGE, completed(before, after), 1),
         )
         for op, image, place in images:
             if image is not None and request.filters.keeps("op", op):
                 begin = taken.parts[int(rows.groups[0])].begin if len(rows.groups) else 0
-                where = f"{file}:{begin}"
-                batches.append(_batch(request, origins, rows, image, op, where))
-                keys.append((rows.events, 2 * rows.rows + place))
+                order = 2 * rows.rows + place
+                columns = origins.columns(rows, order)
+                batches.append(_batch(request, columns, rows, image, op, f"{file}:{begin}"))
+                keys.append((rows.events, order))
     if batches:
         yield from in_order(batches, keys)
 
 
 def _batch(
     request: ShapeRequest,
-    origins: Origins,
+    columns: Mapping[str, Callable[[], pa.Array]],
     rows: TableRows,
     image: ImageColumns,
     op: str,
     where: str,
 ) -> pa.RecordBatch:
     schema = request.arrow_schema
-    meta = origins.columns(rows)
-    places = places_of([name for name in schema.names if name not in META], rows.decoder.formats)
+    count = len(rows.rows)
+    places = places_of(names_of_table(request.schema), rows.decoder.formats)
     logged = dict(zip(image.columns, image.arrays, strict=True))
+    absent = [name for name, place in places.items() if place not in logged]
+    table = f"`{rows.table.database}`.`{rows.table.table}`"
+    if absent and request.options.absent != NULL:
+        raise NotSupportedError(
+            f"column `{absent[0]}` of {table} is not in every image (binlog_row_image is not FULL):"
+            " read with option absent=null, leave it out by option 'columns', or read the shape"
+            f" 'changes' (after {where})"
+        )
     arrays = []
     for field in schema:
         if field.name == "_op":
-            arrays.append(pa.repeat(op, len(rows.rows)))
+            arrays.append(pa.repeat(op, count))
+        elif field.name == "_key":
+            arrays.append(key_texts(rows.decoder, image, count))
         elif field.name in META:
-            arrays.append(meta[field.name[1:]]())
+            arrays.append(columns[field.name[1:]]())
+        elif field.name == ABSENT:
+            arrays.append(pa.array([absent] * count, field.type))
+        elif places.get(field.name) not in logged:
+            # Not logged, or not there yet, or not any more (evolve=union).
+            arrays.append(pa.nulls(count, field.type))
         else:
-            if field.name not in places:
-                # It was not there yet, or not any more (evolve=union).
-                arrays.append(pa.nulls(len(rows.rows), field.type))
-                continue
-            found = logged.get(places[field.name])
-            label = f"column `{field.name}` of `{rows.table.database}`.`{rows.table.table}`"
-            if found is None:
-                raise NotSupportedError(
-                    f"{label} is not in every image (binlog_row_image is not FULL): leave it out"
-                    f" by option 'columns', or read the shape 'changes' (after {where})"
-                )
-            try:
-                arrays.append(found.cast(field.type))
-            except pa.ArrowInvalid as error:
-                raise NotSupportedError(
-                    f"{label} is {shown_type(found.type)} in the binary log, and a value does not"
-                    f" fit into {shown_type(field.type)}: {error} (after {where})"
-                ) from error
+            arrays.append(_cast(logged[places[field.name]], field, table, where))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _cast(found: pa.Array, field: pa.Field, table: str, where: str) -> pa.Array:
+    try:
+        return found.cast(field.type)
+    except pa.ArrowInvalid as error:
+        raise NotSupportedError(
+            f"column `{field.name}` of {table} is {shown_type(found.type)} in the binary log, and a"
+            f" value does not fit into {shown_type(field.type)}: {error} (after {where})"
+        ) from error

@@ -117,7 +117,7 @@ def test_hashes_of_named_keys_are_no_columns(source: Server) -> None:
         ("insert", 2, "two"),
         ("delete", 1, "one"),
     ]
-    assert len(of_table[0]) == 6 + 2
+    assert len(of_table[0]) == 8 + 2
     changes = of_files(ChangeShape(), Options(path, "changes", tables=(("a", "hashed"),)))
     assert [one["after"] or one["before"] for one in changes] == [
         '{"id":1,"long_one":"one"}',

@@ -57,8 +57,9 @@ class Source:
 
 
 @pytest.fixture
-def source(server: Server, tmp_path: Path) -> Source:
-    return Source(server, tmp_path)
+def source(server: Server, tmp_path: Path) -> Iterator[Source]:
+    yield Source(server, tmp_path)
+    server.sql("DROP DATABASE d")
 
 
 def rows(options: dict[str, str], *names: str) -> list[tuple[object, ...]]:

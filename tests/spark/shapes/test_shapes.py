@@ -20,6 +20,7 @@ from mtsd.spark.logs.whole_read import WholeRead, stretch_of
 from mtsd.spark.options.options import OptionError, Options
 from mtsd.spark.options.row_filters import ColumnTest, RowFilters
 from mtsd.spark.shapes.change_shape import ChangeShape
+from mtsd.spark.shapes.row_columns import seq_prefix, seq_suffix
 from mtsd.spark.shapes.shape import Shape, ShapeRequest, pruned
 from mtsd.spark.shapes.table_shape import TableShape
 from tests.binlog.range_cases import Contents
@@ -423,15 +424,49 @@ def test_absent_columns_are_not_null(server: Server, folder: Path) -> None:
             "CREATE TABLE t (id INT PRIMARY KEY, v INT, w INT)",
             "INSERT INTO t VALUES (1, 1, NULL)",
             "UPDATE t SET v = 2",
+            "UPDATE t SET id = 3",
+            "DELETE FROM t",
         ],
     )
     found = read(ChangeShape(), recorded, Options("f", "changes"))
     assert [(one["before"], one["after"]) for one in found] == [
         (None, '{"id":1,"v":1,"w":null}'),
         ('{"id":1}', '{"v":2}'),
+        ('{"id":1}', '{"id":3}'),
+        ('{"id":3}', None),
+    ]
+    keys = [("1", None), ("1", None), ("3", "1"), ("3", None)]
+    assert [(one["key"], one["old_key"]) for one in found] == [
+        (f'{{"id":{key}}}', old and f'{{"id":{old}}}') for key, old in keys
     ]
     with pytest.raises(NotSupportedError, match=r"`v` of `minimal`.`t` is not in every image"):
         read(TableShape(), recorded, Options("f", "table", ("minimal", "t")))
+    options = Options("f", "table", ("minimal", "t"), absent="null")
+    no_before = RowFilters((ColumnTest("op", "=", ("insert", "update_postimage", "delete")),))
+    assert [
+        (one["_key"], one["_absent"], one["id"], one["v"], one["w"])
+        for one in read(TableShape(), recorded, options, filters=no_before)
+    ] == [
+        ('{"id":1}', [], 1, 1, None),
+        ('{"id":1}', ["w"], 1, 2, None),
+        ('{"id":3}', ["v", "w"], 3, None, None),
+        ('{"id":3}', ["v", "w"], 3, None, None),
+    ]
+    only_keys = Options("f", "table", ("minimal", "t"), columns=("_op", "_key", "id"))
+    assert [one["id"] for one in read(TableShape(), recorded, only_keys)] == [1, 1, 1, 1, 3, 3]
+
+
+def test_the_order_of_changes(few: Recorded) -> None:
+    for shape, options, seq in (
+        (ChangeShape(), Options("f", "changes"), "seq"),
+        (TableShape(), Options("f", "table", ("few", "t")), "_seq"),
+    ):
+        found = [str(one[seq]) for one in read(shape, few, options)]
+        assert found == sorted(set(found))
+    assert seq_prefix(0, "binlog.999999", 4) < seq_prefix(0, "binlog.1000000", 4)
+    assert seq_prefix(9, "binlog.000009", 4) < seq_prefix(10, "binlog.000001", 4)
+    assert seq_prefix(0, "b.000001", 900) < seq_prefix(0, "b.000001", 1 << 40)
+    assert seq_suffix(-1) < seq_suffix(0) < seq_suffix(9) < seq_suffix(10)
 
 
 @pytest.mark.parametrize(

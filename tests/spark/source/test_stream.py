@@ -38,21 +38,19 @@ def stream(spark: SparkSession, source: Server, tmp_path: Path) -> Make:
     return stream
 
 
-def test_a_folder_that_grows(
-    spark: SparkSession, source: Server, writer: Writer, stream: Make
-) -> None:
+def test_a_folder_that_grows(source: Server, writer: Writer, stream: Make) -> None:
     writer.write(40)
     typed = stream("table", table="s.t", max_bytes=25_000, max_partition_bytes=9_000)
     first = typed.run()
     assert first[0] == 0
     assert len([rows for rows in first if rows]) > 1
-    assert checksum_of(spark, typed.arrived()) == writer.checksum()
+    assert checksum_of(typed.arrived()) == writer.checksum()
     writer.write(30)
     source.sql("FLUSH BINARY LOGS")
     writer.write(10)
     typed.options["max_bytes"] = "1g"
     assert sum(typed.run()) > 50
-    assert checksum_of(spark, typed.arrived()) == writer.checksum()
+    assert checksum_of(typed.arrived()) == writer.checksum()
     batches = typed.batches
     assert sum(typed.run()) == 0
     assert typed.batches == batches
