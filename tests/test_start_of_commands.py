@@ -2,12 +2,12 @@
 
 import pytest
 
-from mtsd.cli.main import COMMANDS, main
+from mtsd.cli.main import COMMANDS, main, module_of
 from tests.fix_commands import imported_by
 
 
 def commands(modules: set[str]) -> set[str]:
-    return {name for name in COMMANDS if f"mtsd.cli.{name}" in modules}
+    return {name for name in COMMANDS if module_of(name) in modules}
 
 
 def test_the_version_needs_no_command_and_no_library() -> None:

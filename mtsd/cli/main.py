@@ -31,9 +31,11 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "binlog": "list the groups, events or rows of binary log files",
         "plan": "predict which policy, workers, batches and binds would serve a load",
         "config": "show the configuration",
+        "support-bundle": "gather what a person who helps asks for first, without passwords",
+        "completion": "print the completion of commands and options for a shell",
     }
 )
-"""What each is for. It is the module of its name in this package, with a function `register`."""
+"""What each is for."""
 
 _EXAMPLE = """\
 example:
@@ -86,6 +88,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
+def module_of(command: str) -> str:
+    """Return the module of a command, which has a function `register`."""
+    return f"mtsd.cli.{command.replace('-', '_')}"
+
+
 def _reader_is_gone() -> bool:
     """Return whether whoever reads standard output has closed it."""
     output = select.poll()
@@ -98,7 +105,7 @@ def _register(command: str, subparsers: "Subparsers") -> None:
     collects = gc.isenabled()
     gc.disable()
     try:
-        import_module(f"mtsd.cli.{command}").register(subparsers)
+        import_module(module_of(command)).register(subparsers)
     finally:
         if collects:
             # What the modules hold lives until the end: there is no garbage in it to look for.

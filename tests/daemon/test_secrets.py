@@ -1,6 +1,8 @@
 """A real daemon with real passwords, right and wrong ones, shows none of them anywhere."""
 
 import io
+import json
+import tarfile
 import time
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout, suppress
@@ -77,6 +79,21 @@ def credentials(folder: Path, **secrets: str) -> dict[str, str]:
     return {"CREDENTIALS_DIRECTORY": str(directory)}
 
 
+def bundle(daemon: DaemonProcess) -> dict[str, str]:
+    """Return the parts of a support bundle; the log has two passwords in it."""
+    log = daemon.folder / "with-passwords.log"
+    log.write_text(
+        f"{daemon.log.read_text()}\nmysql://me:{ON_SOURCE}@db1 {json.dumps(ON_TARGET)}\n"
+    )
+    output = daemon.folder / "bundle.tar.gz"
+    said = told(daemon, "support-bundle", "--log", str(log), "--output", str(output))
+    assert said.splitlines()[-1] == f"written: {output}"
+    assert output.stat().st_mode & 0o777 == 0o600
+    with tarfile.open(output) as tar:
+        files = [(member.name, tar.extractfile(member)) for member in tar.getmembers()]
+        return {Path(name).name: file.read().decode() for name, file in files if file is not None}
+
+
 def test_while_it_runs(daemon: DaemonProcess) -> None:
     daemon.settings |= {"source.password": ON_SOURCE, "source.tls": "disabled"}
     daemon.settings["source.get_public_key"] = True
@@ -90,6 +107,13 @@ def test_while_it_runs(daemon: DaemonProcess) -> None:
         told(daemon, "config", "show"),
         told(daemon, "config", "show", "--json"),
     )
+    parts = bundle(daemon)
+    assert_hidden(*parts.values())
+    assert not {name for name, text in parts.items() if text.startswith("could not be had")}
+    ((token,),) = daemon.target.sql("SELECT Token FROM mtsd.slave_lock_token")
+    assert token not in "".join(parts.values())
+    assert "slave_worker_info" in parts["position-tables.json"]
+    assert "mtsd_lag_seconds" in parts["metrics.txt"]
     daemon.settings["source.password"] = NEXT
     daemon.configure()
     daemon.reload()
@@ -105,6 +129,10 @@ def test_while_it_runs(daemon: DaemonProcess) -> None:
     daemon.configure()
     # Now from what the target holds.
     assert_hidden(told(daemon, "status"))
+    (daemon.folder / "bundle.tar.gz").unlink()
+    parts = bundle(daemon)
+    assert parts["metrics.txt"] == "could not be had: no daemon answers\n"
+    assert '"state": "stopped"' in parts["status.json"]
 
 
 @pytest.mark.parametrize("form", ["json", "console"])
