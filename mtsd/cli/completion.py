@@ -4,9 +4,9 @@ import argparse
 from importlib import import_module
 
 from mtsd.cli.arguments import Subparsers
-from mtsd.cli.completion_scripts import SCRIPTS, spots_of
 from mtsd.cli.main import COMMANDS, module_of
 from mtsd.cli.output import print_line
+from mtsd.cli.shells.scripts import SCRIPTS, spots_of
 from mtsd.model.outcome.exit_status import ExitStatus
 
 _EXAMPLE = """\

@@ -18,8 +18,8 @@ from rich.live import Live
 
 from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
 from mtsd.cli.complaint import complain
-from mtsd.cli.top_screen import screen
-from mtsd.cli.top_view import NO_RATES, View, keys_of, pressed, rates
+from mtsd.cli.live.screen import screen
+from mtsd.cli.live.view import NO_RATES, View, keys_of, pressed, rates
 from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, fetch_status, post
 from mtsd.control.status import Status
 from mtsd.model.outcome.exit_status import ExitStatus

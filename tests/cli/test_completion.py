@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from mtsd.cli.completion import whole_parser
-from mtsd.cli.completion_scripts import SCRIPTS, spots_of
 from mtsd.cli.main import COMMANDS, main
+from mtsd.cli.shells.scripts import SCRIPTS, spots_of
 
 ASKED = {
     "mtsd po": "position",

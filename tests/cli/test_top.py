@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from mtsd.cli.live.screen import screen
+from mtsd.cli.live.view import NO_RATES, Pressed, Rates, View, keys_of, pressed, rates
 from mtsd.cli.main import main
-from mtsd.cli.top_screen import screen
-from mtsd.cli.top_view import NO_RATES, Pressed, Rates, View, keys_of, pressed, rates
 from mtsd.control.distribute_route import Change, distribute_route
 from mtsd.control.place import Place
 from mtsd.control.server import ControlServer

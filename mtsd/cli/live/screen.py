@@ -7,6 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from mtsd.cli.live.view import Rates, View, busiest, worker_of
 from mtsd.cli.output import printable
 from mtsd.cli.status_words import (
     connection_in_words,
@@ -14,7 +15,6 @@ from mtsd.cli.status_words import (
     size_in_words,
     source_in_words,
 )
-from mtsd.cli.top_view import Rates, View, busiest, worker_of
 from mtsd.control.status import Status, WorkerStatus
 
 _KEYS: Final = "q quit   j/k choose a worker   enter look into it   f freeze it, or let it go on"

@@ -1,0 +1,1 @@
+"""What `mtsd top` shows, and the keys it knows."""

@@ -1,0 +1,1 @@
+"""The scripts by which shells complete."""
