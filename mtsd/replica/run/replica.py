@@ -308,6 +308,7 @@ class Replica:
     def _worker_statistics(self, worker: Worker) -> WorkerStatistics:
         scheduler = self._coordinator.scheduler
         queue = scheduler.workers[worker.index]
+        progress = worker.progress
         target_wait = worker.target_wait()
         state, waits_for = worker_state(
             queued=len(queue),
@@ -322,14 +323,14 @@ class Replica:
             state=state,
             queue_groups=len(queue) + len(queue.running),
             queue_bytes=scheduler.view.sizes[worker.index],
-            groups=worker.groups,
-            transactions=worker.transactions,
-            retries=worker.retries,
-            skipped=worker.skipped,
+            groups=progress.groups,
+            transactions=progress.transactions,
+            retries=progress.retries,
+            skipped=progress.skipped,
             gave_way=worker.gave_way,
             waits_for=waits_for,
-            last_position=worker.last.end if worker.last else None,
-            last_gtid=worker.last.gtid if worker.last else None,
+            last_position=progress.last.end if progress.last else None,
+            last_gtid=progress.last.gtid if progress.last else None,
             busy_seconds=worker.busy_seconds,
             target_wait=target_wait,
         )

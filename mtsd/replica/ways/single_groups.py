@@ -12,7 +12,7 @@ from mtsd.model.fault_points import Reached
 from mtsd.model.group import Group
 from mtsd.model.outcome.failed_group import FailedGroup
 from mtsd.model.step import Statement, StatementKind, Step
-from mtsd.replica.core.coordinator import Coordinator
+from mtsd.replica.core.worker_progress import WorkerProgress
 from mtsd.replica.ways.choose import GroupFacts, Question, Way, choose, facts_of
 from mtsd.replica.ways.definitions import apply_definition
 from mtsd.replica.ways.doubtful import keep
@@ -22,7 +22,7 @@ from mtsd.replica.ways.settlements import Settlements
 from mtsd.replica.ways.xa_branch import apply_prepare
 from mtsd.replica.ways.xa_groups import apply_completion, without_transactions
 from mtsd.replica.ways.xa_runs import XaRuns
-from mtsd.schedule.batches.in_flight import Batch, InFlight, Packet
+from mtsd.schedule.batches.in_flight import Batch, Packet
 from mtsd.schedule.done.executed_groups import ExecutedGroups
 from mtsd.schedule.done.worker_row import WorkerRow
 
@@ -39,32 +39,28 @@ class SingleGroups:
     def __init__(
         self,
         applier: Applier,
-        coordinator: Coordinator,
-        flight: InFlight,
+        progress: WorkerProgress,
         doubts: InDoubtWorker,
         show_themselves: frozenset[int],
         again: ExecutedGroups,
         reached: Reached,
     ) -> None:
         self._applier = applier
-        self._coordinator = coordinator
-        self._flight = flight
+        self._progress = progress
+        self._coordinator = progress.coordinator
+        self._flight = progress.flight
         self._doubts = doubts
         self._show_themselves = show_themselves
         self._again = again
         self._runs = XaRuns(applier, doubts, reached)
         self.settlements = Settlements(
             applier.records,
-            flight,
-            lambda: coordinator.scheduler.stored,
-            coordinator.records_left,
+            progress.flight,
+            lambda: progress.coordinator.scheduler.stored,
+            progress.coordinator.records_left,
             reached,
         )
         self._reached = reached
-
-    def row_after(self, unit: Batch) -> WorkerRow:
-        """Return what the worker's row becomes with these groups, while nothing is in flight."""
-        return self.settlements.row_after(unit)
 
     async def apply(self, unit: Batch) -> None:
         """Apply one group, or a pair as one transaction, while nothing is in flight.
@@ -88,11 +84,10 @@ class SingleGroups:
 
     async def apply_run(self, groups: Sequence[Group]) -> int:
         """Apply groups of XA transactions in a run; return how many of them: see `XaRuns.apply`."""
-        stored = self._coordinator.scheduler.stored
-        flight = self._flight
-        applied = await self._runs.apply(groups, lambda done: flight.row_after(tuple(done), stored))
+        row_after = self._progress.row_after
+        applied = await self._runs.apply(groups, row_after)
         if applied:
-            flight.applied(flight.row_after(tuple(groups[:applied]), stored))
+            self._flight.applied(row_after(groups[:applied]))
         return applied
 
     async def protected(self, groups: Batch) -> Batch:
@@ -110,7 +105,7 @@ class SingleGroups:
 
         Raises ServerError with nothing left behind, HalfAppliedError.
         """
-        row = self.row_after(groups)
+        row = self._progress.row_after(groups)
         try:
             applied = await self._applier.apply_plain(groups, row, self._coordinator.definitions)
         except ServerError as error:
@@ -138,7 +133,7 @@ class SingleGroups:
         if way is Way.DEFINITION or way is Way.TABLE:
             await self._apply_definition(group)
         else:
-            row = self.row_after((group,))
+            row = self._progress.row_after((group,))
             await self._apply_in(way, group, row)
             self._flight.applied(row)
         if temporary is not None:

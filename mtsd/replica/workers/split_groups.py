@@ -250,23 +250,23 @@ class SplitGroups(StreamedGroups):
         of_others = splitter.split(others)
         log.info("splitting a large group by table", group=group.number, bytes=group.size)
         worker = self._workers[0]
-        row = worker.row_after(group)
+        row = worker.progress.row_after((group,))
         appliers = [worker.applier for worker in self._workers]
         self._is_split_by_table = True
         try:
             await apply_by_table(appliers, group, row, parts, of_others, self._reached)
         finally:
             self._is_split_by_table = False
-        worker.applied(group, row)
+        worker.progress.applied(group, row)
 
     async def _commit_split(self, group: Group) -> None:
         if self._branches is None:
             return
         worker = self._workers[0]
-        row = worker.row_after(group)
+        row = worker.progress.row_after((group,))
         await self._branches.commit(row, group.end, group.databases)
         self._branches = self._splitter = self._is_split = None
-        worker.applied(group, row)
+        worker.progress.applied(group, row)
 
     async def _give_up(self, number: int, error: Exception) -> None:
         """Leave nothing of the branches, so that the group can be applied in another way."""

@@ -214,7 +214,7 @@ class StreamedGroups:
         if group.xid is not None and self._coordinator.scheduler.looks_inside:
             # Triggers of the target, say, may have changed what its databases do not tell.
             group = replace(group, alone=True)
-        row = self._worker.row_after(group)
+        row = self._worker.progress.row_after((group,))
         if group.rolled_back and self._is_in_pieces:
             self._opened = None
             raise stopped_half(
@@ -237,7 +237,7 @@ class StreamedGroups:
             self._applier.temporary.used(group.uses_temporary)
         if (obstacles := obstacles_here()) is not None:
             obstacles.passed(streamed(group.number))
-        self._worker.applied(group, row, skipped=skipped)
+        self._worker.progress.applied(group, row, skipped=skipped)
 
     async def _commit(self, opened: GroupOpened, group: Group, row: WorkerRow) -> None:
         try:

@@ -25,7 +25,8 @@ from mtsd.replica.core.coordinator import Coordinator
 from mtsd.replica.core.endpoints import about_session
 from mtsd.replica.core.report import first_groups
 from mtsd.replica.recovery.recovery import Recovered
-from mtsd.replica.workers.worker import Worker, WorkerSettings
+from mtsd.replica.workers.attempts import WorkerSettings
+from mtsd.replica.workers.worker import Worker
 from mtsd.schedule.done.repair import Repair, again_of
 from mtsd.wire.endpoint import CurrentEndpoint
 from mtsd.wire.traits import ServerTraits

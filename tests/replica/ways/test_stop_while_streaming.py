@@ -90,8 +90,7 @@ async def test_it_is_finished_or_has_left_nothing(stopped_in: str, done: list[st
     worker = SimpleNamespace(
         applier=applier,
         index=0,
-        applied=applied,
-        row_after=lambda _: None,
+        progress=SimpleNamespace(applied=applied, row_after=lambda _: None),
         settings=SimpleNamespace(daemon_uuid="", show_themselves=frozenset()),
     )
     streamed = StreamedGroups(hub, cast("Worker", worker))
