@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import chain
 
+from mtsd.apply.appliers.own_definitions import OwnDefinitions
 from mtsd.apply.appliers.packets import Packets
 from mtsd.apply.appliers.row_writer import RowWriter
 from mtsd.apply.appliers.table_questions import TableQuestions
@@ -15,13 +16,7 @@ from mtsd.apply.rows.bundle import BASE64_SHARE, LARGEST_COMMAND_SHARE
 from mtsd.apply.session.retry import with_retries
 from mtsd.apply.session.session import TargetSession
 from mtsd.apply.session.xa import unusable
-from mtsd.apply.statements.definitions import (
-    apply_definition,
-    begin_table,
-    commit_definition,
-    definition_of,
-    make_table,
-)
+from mtsd.apply.statements.definitions import begin_table, commit_definition, definition_of
 from mtsd.apply.statements.file_loads import FileLoads
 from mtsd.apply.statements.plain_statements import NotPlainError, begin_plain, plain_run
 from mtsd.apply.statements.session_tables import SessionTables
@@ -81,12 +76,11 @@ class Applier:
         """How many rows the statements of the last branch have changed."""
         self.temporary = SessionTables(session)
         """The temporary tables of the source's sessions."""
+        self.definitions = OwnDefinitions(session, rows, self.temporary, reached)
         packet = session.traits.max_allowed_packet
         self._largest_statement = int(packet * BASE64_SHARE)
         self._command_limit = int(packet * LARGEST_COMMAND_SHARE)
         self._loads = FileLoads(session, self.temporary)
-        self._made = 0
-        """The last group whose table was created by itself."""
         self._is_piece_by_piece = False
         """Whether each statement of the group commits by itself."""
 
@@ -208,23 +202,6 @@ class Applier:
         except ServerError:
             await self.rows.restore()
             raise
-
-    async def run_definition(self, group: Group, gtid: str, thread: int) -> None:
-        """Apply a group that commits implicitly, under a GTID or a thread id of its own."""
-        definition = definition_of(group, thread)
-        self._start_over()
-        # A format description would reset the GTID, so it comes first.
-        await self.rows.begin(group.format_description)
-        await apply_definition(self.session, definition, gtid, self.apply_steps, self._reached)
-
-    async def make_table(self, group: Group) -> None:
-        """Create the table of a CREATE TABLE … SELECT by itself."""
-        await make_table(self.session, definition_of(group), self._reached)
-        self._made = group.number
-
-    def has_made_table(self, number: int) -> bool:
-        """Return whether `make_table` has created the table of that group, the last one."""
-        return self._made == number
 
     # Transactions whose steps arrive chunk by chunk
 

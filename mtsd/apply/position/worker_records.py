@@ -38,15 +38,17 @@ class WorkerRecords:
         *,
         anew: bool = False,
         settled: tuple[WorkerRow, int] | None = None,
+        then: Sequence[bytes] = (),
     ) -> None:
         """Record that a group is in doubt; `anew`: replacing the existing record.
 
-        `settled`: and that an earlier one of that number is applied, by the worker's row.
+        `settled`: and that an earlier one of that number is applied, by the worker's row. `then` is
+        as for `TargetSession.record`.
         """
         doubts = self._tables.doubts
         earlier = self._tables.settled(*settled) if settled is not None else []
         noted = doubts.replace(doubt) if anew else [doubts.insert(doubt)]
-        await self._session.record([*earlier, *noted])
+        await self._session.record([*earlier, *noted], then)
 
     async def note_all(self, doubts: Sequence[InDoubt]) -> None:
         """Record that groups are in doubt, all of them at once."""

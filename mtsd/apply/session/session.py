@@ -225,22 +225,26 @@ class TargetSession:
         self._is_guarded = False
         self._left = None
 
-    async def _commit(self, statements: Sequence[bytes]) -> None:
+    async def _commit(self, statements: Sequence[bytes], then: Sequence[bytes] = ()) -> None:
         await self.reached(FaultPoint.BEFORE_COMMIT)
-        self.connection.send(b";".join(statements))
+        self.connection.send(b";".join((*statements, *then)))
         await self.reached(FaultPoint.COMMIT_SENT)
         try:
-            await self.connection.receive(len(statements))
+            await self.connection.receive(len(statements), more=bool(then))
         except ServerError as error:
             if error.number == ROW_GONE:
                 raise row_gone(error) from error
             raise
         await self.reached(FaultPoint.AFTER_COMMIT)
 
-    async def record(self, statements: Sequence[bytes]) -> None:
-        """Commit mtsd's own statements in a transaction of their own, `with_retries`."""
+    async def record(self, statements: Sequence[bytes], then: Sequence[bytes] = ()) -> None:
+        """Commit mtsd's own statements in a transaction of their own, `with_retries`.
+
+        `then` follows in the same packet, and runs only if that has committed; its answers are
+        still to be received.
+        """
         whole = [b"BEGIN", *statements, b"COMMIT"]
-        await with_retries(self.connection, lambda: self._commit(whole), statements[0])
+        await with_retries(self.connection, lambda: self._commit(whole, then), statements[0])
 
     async def undo(self, error: ServerError, *, unsure: bool = False) -> None:
         """Roll back after an error; the error gets its warnings, and whether any changes remain.
@@ -295,15 +299,15 @@ class TargetSession:
             self._collations = await read_collations(self.connection, self.family)
         return self._collations
 
-    async def clean_left(self) -> None:
-        """Return from the state that a statement was to leave, if one has.
+    async def clean_left(self, then: Sequence[bytes] = ()) -> None:
+        """Return from the state that a statement was to leave, if one has; run `then`.
 
         Raises ConnectionLostError: nothing else may run in that state.
         """
         left, self._left = self._left, None
-        if left is None:
+        if left is None and not then:
             return
-        sets = self.states.returning(*left)
+        sets = [*(self.states.returning(*left) if left is not None else ()), *then]
         try:
             await insist(self.connection, lambda: self.connection.run(b";".join(sets), len(sets)))
         except ServerError as error:

@@ -1,16 +1,29 @@
 """Groups that commit implicitly: definitions, and CREATE TABLE … SELECT, which has rows as well."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, NamedTuple
 
 from mtsd.apply.session.aside import aside
-from mtsd.apply.session.retry import insist
-from mtsd.apply.session.session import TargetSession
-from mtsd.apply.statements.source_statements import run_statement
+from mtsd.apply.session.session import TargetSession, next_gtid
+from mtsd.apply.statements.routine_tables import may_create_temporary, run_with_routines
+from mtsd.apply.statements.session_tables import SessionTables
+from mtsd.apply.statements.source_statements import (
+    Entry,
+    entry_of,
+    run_in_its_state,
+    run_statement,
+    translated,
+    use_of,
+)
+from mtsd.apply.statements.statements import as_run
 from mtsd.binlog.sql.statement import classify, without_start_transaction
+from mtsd.model.error_numbers import ER
 from mtsd.model.errors import NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group
-from mtsd.model.step import QueryEvent, Statement, StatementKind, Step
+from mtsd.model.step import QueryEvent, Statement, StatementKind
+
+_SHARE: Final = 4
+"""Of a packet, what leads to a statement's state may take as much: a record comes before it."""
 
 
 def definition_of(group: Group, thread: int = 0) -> Statement:
@@ -27,25 +40,82 @@ def definition_of(group: Group, thread: int = 0) -> Statement:
     return step._replace(query=step.query._replace(thread_id=thread))
 
 
+class Definition(NamedTuple):
+    """A definition that is ready to be run."""
+
+    statement: Statement
+    text: bytes
+    gtid: str
+    """Under which it runs; "" for an automatic one."""
+    before: tuple[bytes, ...]
+    """What is sent before it, behind its record: if any of that fails, it does not run."""
+    entry: Entry | None
+    """None if that does not lead to its state."""
+
+
+async def ready_definition(
+    session: TargetSession, definition: Statement, gtid: str, temporary: SessionTables
+) -> Definition:
+    """Get a definition ready to be run under a GTID; "" for an automatic one.
+
+    Raises ServerError, NotSupportedError, ConnectionLostError; nothing is open then.
+    """
+    run, text = await as_run(session, definition, temporary)
+    if may_create_temporary(run):
+        return Definition(run, text, gtid, (), None)
+    entry = await entry_of(session, translated(session, run, text), lacking=False)
+    again = session.family.keeps_collation_in_use
+    use = use_of(entry.statement.query.database, again=again)
+    # Any error makes the server forget the GTID, and the database may be missing.
+    before = (*use, *_next_gtid(session, gtid), *entry.sets)
+    if sum(map(len, before)) > session.traits.max_allowed_packet // _SHARE:
+        return Definition(run, text, gtid, (), None)
+    return Definition(run, text, gtid, before, entry)
+
+
 async def apply_definition(
-    session: TargetSession,
-    definition: Statement,
-    gtid: str,
-    apply_steps: Callable[[Sequence[Step]], Awaitable[None]],
-    reached: Reached,
+    session: TargetSession, definition: Definition, temporary: SessionTables, reached: Reached
 ) -> None:
-    """Apply a definition under a GTID; "" for an automatic one.
+    """Apply a definition; what comes before it has been sent, and not been answered.
 
     The session knows the format. Raises ServerError, NotSupportedError, ConnectionLostError.
     """
+    statement, entry = definition.statement, definition.entry
     try:
-        await session.set_gtid(gtid)
-        await apply_steps([definition])
-        await _end_definition(session, reached)
+        if entry is not None and await _is_entered(session, entry, len(definition.before)):
+            await run_in_its_state(session, entry.statement, definition.text, leaves_state=True)
+        else:
+            await session.set_gtid(definition.gtid)
+            known = temporary.of(statement.query.thread_id)
+            await run_with_routines(session, statement, definition.text, known)
+        temporary.ran(statement)
+        # Its GTID is still taken if it wrote nothing; others have committed by themselves. So
+        # nobody may take an interruption for its failure.
+        await session.clean_left([b"COMMIT", *_next_gtid(session, "")])
+        await reached(FaultPoint.AFTER_STATEMENT)
     except ServerError as error:
         await session.undo(error)
         await session.set_gtid("")
         raise
+
+
+async def _is_entered(session: TargetSession, entry: Entry, statements: int) -> bool:
+    """Return whether these statements, which were sent, have led to a state.
+
+    If not, the target lacks the database. Raises ServerError.
+    """
+    session.leave_state(entry.state, entry.statement.satellites)
+    try:
+        await session.connection.receive(statements)
+    except ServerError as error:
+        if error.number != ER.BAD_DB_ERROR:
+            raise
+        return False
+    return True
+
+
+def _next_gtid(session: TargetSession, gtid: str) -> list[bytes]:
+    return [next_gtid(gtid)] if session.has_gtids else []
 
 
 async def begin_table(session: TargetSession, definition: Statement, gtid: str) -> None:
@@ -66,19 +136,9 @@ async def commit_definition(session: TargetSession, reached: Reached) -> None:
     await _end(session, reached)
 
 
-async def _end_definition(session: TargetSession, reached: Reached) -> None:
-    """Release the GTID of a definition that wrote nothing; others have committed by themselves.
-
-    So nobody may take an interruption for its failure.
-    """
-    await insist(session.connection, lambda: session.connection.run(b"COMMIT", 1))
-    await _end(session, reached)
-
-
 async def _end(session: TargetSession, reached: Reached) -> None:
-    await session.clean_left()
+    await session.clean_left(_next_gtid(session, ""))
     await reached(FaultPoint.AFTER_STATEMENT)
-    await session.set_gtid("")
 
 
 def _of_its_table(query: QueryEvent) -> bytes:

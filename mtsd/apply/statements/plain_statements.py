@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from mtsd.apply.session.satellites import before_statement, is_geometry
-from mtsd.apply.session.session import NEUTRAL, STATEMENTS_READ, TargetSession, next_gtid
+from mtsd.apply.session.session import STATEMENTS_READ, TargetSession, next_gtid
 from mtsd.apply.session.session_state import changes
+from mtsd.apply.statements.source_statements import use_of
 from mtsd.binlog.sql.default_database import without_default_database
 from mtsd.binlog.sql.long_text import LONGEST_READ
 from mtsd.binlog.sql.one_statement import surely_one
-from mtsd.binlog.sql.quoting import quoted
 from mtsd.model.errors import MtsdError, NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group
@@ -112,7 +112,7 @@ async def plain_run(session: TargetSession, groups: Sequence[Group]) -> PlainRun
         wanted = session.states.wanted(statement)
         if statement.query.database != database or (_DATABASE in state and _DATABASE not in wanted):
             database = statement.query.database
-            sql += _use(database, again=session.family.keeps_collation_in_use)
+            sql += use_of(database, again=session.family.keeps_collation_in_use)
             state = {name: value for name, value in state.items() if name != _DATABASE}
         try:
             sql.append(before_statement(statement.satellites, collations))
@@ -186,11 +186,3 @@ def _packets(parts: Sequence[_Part], limit: int) -> Iterator[list[_Part]]:
         packet.append(part)
         size += length
     yield packet
-
-
-def _use(database: str, *, again: bool) -> list[bytes]:
-    neutral = b"USE `%b`" % NEUTRAL
-    if not database:
-        return [neutral]
-    use = b"USE " + quoted(database, None)
-    return [neutral, use] if again else [use]

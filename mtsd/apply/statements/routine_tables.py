@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Collection, Iterator
 from typing import Final
 
 from mtsd.apply.session.session import TargetSession
+from mtsd.apply.session.statement_states import is_of_its_thread
 from mtsd.apply.sql import literals
 from mtsd.apply.statements.source_statements import run_statement
 from mtsd.apply.statements.unprotected import RemainsError
@@ -38,12 +39,20 @@ _ROUTINES: Final = (
 )
 _TEMPORARY: Final = "CREATE TEMPORARY "
 _CREATE: Final = frozenset({b"CREATE"})
-_CALLING: Final = frozenset({StatementKind.DML, StatementKind.DDL})
-"""Kinds of statements that can call routines: of definitions, CREATE TABLE … SELECT."""
 _MODES: Final = {
     "ANSI_QUOTES": SQL_MODE_ANSI_QUOTES,
     "NO_BACKSLASH_ESCAPES": SQL_MODE_NO_BACKSLASH_ESCAPES,
 }
+
+
+def may_create_temporary(statement: Statement) -> bool:
+    """Return whether a statement may call a routine that creates a temporary table.
+
+    Only statements with the flag THREAD_SPECIFIC can, and of these no DROP TABLE.
+    """
+    if statement.kind is StatementKind.DDL:
+        return is_of_its_thread(statement)
+    return statement.kind is StatementKind.DML and bool(statement.flags & THREAD_SPECIFIC)
 
 
 async def run_with_routines(
@@ -58,10 +67,9 @@ async def run_with_routines(
 
     Raises NotSupportedError if a routine that it called has left temporary tables other than those
     that its thread is `known` to have; the statement has been executed then. Of a definition, which
-    cannot be rolled back, that is a RemainsError. Only statements with the flag THREAD_SPECIFIC can
-    have called one that creates any.
+    cannot be rolled back, that is a RemainsError.
     """
-    if statement.kind not in _CALLING or not statement.flags & THREAD_SPECIFIC:
+    if not may_create_temporary(statement):
         return await run_statement(session, statement, text, file=file)
     connection = session.connection
     before = await connection.query(_CREATED)

@@ -6,7 +6,7 @@ statement and share a packet (`mtsd.apply.statements.plain_statements`).
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from mtsd.apply.session.aside import aside
 from mtsd.apply.session.retry import insist
@@ -17,6 +17,7 @@ from mtsd.apply.sql import literals
 from mtsd.binlog.bytes.event_type import SUPPRESS_USE
 from mtsd.binlog.sql.one_statement import why_not_one
 from mtsd.binlog.sql.qualifiers import names
+from mtsd.binlog.sql.quoting import quoted
 from mtsd.binlog.sql.statement_secrets import first_secret, shown
 from mtsd.model.error_numbers import ER
 from mtsd.model.errors import NotSupportedError, ServerError
@@ -37,6 +38,55 @@ _GREATEST_PACKET: Final = 1 << 30
 """The largest max_allowed_packet of any server, in bytes."""
 
 
+class Entry(NamedTuple):
+    """A statement as one of the target, and what leads to its state from the session's own."""
+
+    statement: Statement
+    state: dict[bytes, bytes]
+    sets: tuple[bytes, ...]
+    """In its database, or where it runs without one."""
+
+
+def translated(session: TargetSession, statement: Statement, text: bytes) -> Statement:
+    """Return a statement, which runs as that text, as one of the target.
+
+    Raises NotSupportedError if it cannot be one, or the text looks like several statements;
+    ServerError if it is too long.
+    """
+    found = session.states.translated(statement)
+    if reason := why_not_one(found.query.text.with_raw(text)):
+        raise NotSupportedError(reason)
+    session.refuse_longer(len(text))
+    return found
+
+
+async def entry_of(session: TargetSession, statement: Statement, *, lacking: bool) -> Entry:
+    """Return what leads to the state of a translated statement, in its database.
+
+    `lacking`: the target does not have that. Raises NotSupportedError, ServerError.
+    """
+    collations = await session.known_collations(statement.satellites)
+    wanted = session.states.wanted(statement, lacking=lacking)
+    sets = (
+        before_statement(statement.satellites, collations),
+        changes(session.states.own, wanted),
+    )
+    session.refuse_longer(sum(map(len, sets)) + 1)
+    return Entry(statement, wanted, sets)
+
+
+def use_of(database: str, *, again: bool) -> list[bytes]:
+    """Return the statements that make a database the default one; "": as `_use` has it.
+
+    `again`: see `TargetFamily.keeps_collation_in_use`.
+    """
+    neutral = b"USE `%b`" % NEUTRAL
+    if not database:
+        return [neutral]
+    use = b"USE " + quoted(database, None)
+    return [neutral, use] if again else [use]
+
+
 async def run_statement(
     session: TargetSession,
     statement: Statement,
@@ -54,20 +104,29 @@ async def run_statement(
     errors are raised. `file` is that of a LOAD DATA, whose counts are returned. Raises
     NotSupportedError before anything is sent if the text looks like several statements.
     """
-    connection = session.connection
-    statement = session.states.translated(statement)
-    query = statement.query
-    if reason := why_not_one(query.text.with_raw(text)):
-        raise NotSupportedError(reason)
-    session.refuse_longer(len(text))
+    statement = translated(session, statement, text)
     lacking = await _use(session, statement)
-    collations = await session.known_collations(statement.satellites)
-    wanted = session.states.wanted(statement, lacking=lacking)
-    state = changes(session.states.own, wanted)
-    before = b";".join((before_statement(statement.satellites, collations), state))
-    session.refuse_longer(len(before))
-    session.leave_state(wanted, statement.satellites)
-    await connection.run(before, 2)
+    entry = await entry_of(session, statement, lacking=lacking)
+    session.leave_state(entry.state, statement.satellites)
+    await session.connection.run(b";".join(entry.sets), len(entry.sets))
+    return await run_in_its_state(
+        session, statement, text, then=then, leaves_state=leaves_state, file=file, lacking=lacking
+    )
+
+
+async def run_in_its_state(
+    session: TargetSession,
+    statement: Statement,
+    text: bytes,
+    *,
+    then: Callable[[], Awaitable[None]] | None = None,
+    leaves_state: bool = False,
+    file: AsyncIterator[bytes] | None = None,
+    lacking: bool = False,
+) -> LoadCounts | None:
+    """Run a translated statement, to whose state an `Entry` has led; see `run_statement`."""
+    connection = session.connection
+    query = statement.query
     loaded = None
     try:
         await session.reached(FaultPoint.BEFORE_STATEMENT)

@@ -35,6 +35,15 @@ async def apply_statement(
     An event of the event scheduler is created disabled: it runs on the source, and its changes
     are replicated. Raises ServerError, NotSupportedError, ConnectionLostError.
     """
+    run, text = await as_run(session, statement, temporary)
+    await run_with_routines(session, run, text, temporary.of(statement.query.thread_id))
+    temporary.ran(run)
+
+
+async def as_run(
+    session: TargetSession, statement: Statement, temporary: SessionTables
+) -> tuple[Statement, bytes]:
+    """Return a statement and its text as they run on the target. Raises NotSupportedError."""
     query = statement.query
     if (
         statement.kind is StatementKind.DDL
@@ -46,13 +55,10 @@ async def apply_statement(
             "RENAME TABLE of a temporary table, which MySQL does not have:"
             f" {shown(query, _EXCERPT)}"
         )
-    run, text = await aside(len(query.statement), lambda: _as_run(session, statement))
-    await run_with_routines(session, run, text, temporary.of(query.thread_id))
-    temporary.ran(run)
+    return await aside(len(query.statement), lambda: _as_run(session, statement))
 
 
 def _as_run(session: TargetSession, statement: Statement) -> tuple[Statement, bytes]:
-    """Return a statement and its text as they run on the target. Raises NotSupportedError."""
     query = statement.query
     text = query.statement
     if not query.database:

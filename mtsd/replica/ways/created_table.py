@@ -45,7 +45,7 @@ class CreatedTable:
         self._group = group
         self._worker = worker
         self._reached = reached
-        self._repeats = repeats or applier.has_made_table(group.number)
+        self._repeats = repeats or applier.definitions.has_made_table(group.number)
         self._doubt: Doubtful | None = None
         self.is_apart = not applier.rows.creates_and_fills
         """Whether the table is created by itself, and its rows are an ordinary transaction."""
@@ -77,7 +77,7 @@ class CreatedTable:
         await doubt.begin()
         try:
             if self.is_apart:
-                await applier.make_table(group)
+                await applier.definitions.make_table(group)
             else:
                 await applier.begin_table(group, record.evidence, record.thread)
         except ServerError as error:

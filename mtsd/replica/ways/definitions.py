@@ -49,6 +49,7 @@ async def apply_definition(
         has_thread=bool(record.thread),
         undoes_logged=applier.session.family.undoes_logged,
     )
+    definition = await applier.definitions.ready(group, record.evidence, record.thread)
     doubtful = Doubtful(
         applier.records,
         record,
@@ -62,7 +63,7 @@ async def apply_definition(
 
     async def act() -> None:
         try:
-            await applier.run_definition(group, record.evidence, record.thread)
+            await applier.definitions.run(definition)
         except NeedsPersonError:
             # Also releases the GTID.
             await applier.rollback()
@@ -72,7 +73,7 @@ async def apply_definition(
         await doubtful.carry_out(
             act,
             lambda: settlements.settle(group),
-            note=lambda record: settlements.note(record, anew=repeats),
+            note=lambda record: settlements.note(record, definition.before, anew=repeats),
             owe=lambda: settlements.owe(group, record),
         )
     except HalfAppliedError as error:

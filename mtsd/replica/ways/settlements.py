@@ -7,7 +7,7 @@ commit, not two, and between a definition and a transaction of rows none.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
@@ -52,17 +52,17 @@ class Settlements:
         """Return what the worker's row becomes with groups, and with what is owed."""
         return self._flight.row_after(groups, self._stored())
 
-    async def note(self, record: InDoubt, *, anew: bool) -> None:
+    async def note(self, record: InDoubt, then: Sequence[bytes], *, anew: bool) -> None:
         """Write the record of a group in doubt, and settle what is owed in the same commit.
 
-        Raises ServerError, and nothing has changed.
+        `then` is as for `WorkerRecords.note`. Raises ServerError, and nothing has changed.
         """
         number = self._flight.owed
         if not number:
-            await self._records.note(record, anew=anew)
+            await self._records.note(record, anew=anew, then=then)
             return
         row = self.row_after(())
-        await self._records.note(record, anew=anew, settled=(row, number))
+        await self._records.note(record, anew=anew, settled=(row, number), then=then)
         self.settled(row)
         self._records_left.discard(number)
         await self._reached(FaultPoint.AFTER_SETTLED)
