@@ -44,7 +44,13 @@ _SESSION: Final = "SET SESSION transaction_isolation = 'REPEATABLE-READ'"
 """Statements cannot be logged at READ COMMITTED."""
 _INTRODUCTION: Final = """# Throughput by workers, databases, format, policy, engine and processors
 
-Made by `python -m benchmarks.scaling`. A backlog of small transactions (an INSERT, an UPDATE, in every third a DELETE), committed by 16 clients on the source, is applied to a durable target; transactions of the source a second are counted over {seconds:g} seconds in the middle of it. Without transactions, on MyISAM, each statement is logged and counted as one. *Processors* is how many of them daemon and target run on; the source has all. *Efficiency* is the rate for each worker, relative to a single worker of the same policy: 1 if twice the workers apply twice as much. Combined transactions make one worker as fast as several elsewhere, which is why it falls so soon. `*`: other processes used more than {disturbed:.0%} of the machine meanwhile.
+How fast mtsd applies a backlog, and what workers, databases, policies and processors change about it. You need this page to choose a policy or a machine, or to see what more workers bring. Look at the plots first, and then at the rows of the table that are like your load. To measure your own machine, run `python -m benchmarks.scaling`, which makes this page. To find out about your own load, use [`mtsd plan`](plan.md).
+
+- The load is a backlog of small transactions: an INSERT, an UPDATE, in every third a DELETE. 16 clients have committed them on the source, and they are applied to a durable target.
+- Transactions of the source a second are counted over {seconds:g} seconds in the middle of the backlog. Without transactions, on MyISAM, each statement is logged and counted as one.
+- *Processors* is how many of them daemon and target run on; the source has all.
+- *Efficiency* is the rate for each worker, relative to a single worker of the same policy: 1 if twice the workers apply twice as much. Combined transactions make one worker as fast as several elsewhere, which is why it falls so soon.
+- `*`: other processes used more than {disturbed:.0%} of the machine meanwhile.
 
 {processor}, {processors} processors, Python {python}, MySQL {server}.
 """  # noqa: E501
