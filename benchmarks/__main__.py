@@ -8,28 +8,27 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from benchmarks import (
+from benchmarks import figures, report
+from benchmarks.figures import Figure, Range
+from benchmarks.parts import (
     backlog,
     copies,
     cpu,
     families,
-    figures,
     lag,
     large,
     loads,
-    machine,
     mixed,
     policies,
-    report,
     rows,
     spark,
     stalls,
 )
-from benchmarks.backlog import Applied, Pair
-from benchmarks.cpu import Stages
-from benchmarks.external import installed
-from benchmarks.figures import Figure, Range
-from benchmarks.lag import Lag
+from benchmarks.parts.backlog import Applied, Pair
+from benchmarks.parts.cpu import Stages
+from benchmarks.parts.lag import Lag
+from benchmarks.replicas import machine
+from benchmarks.replicas.external import installed
 from mtsd.schedule.policies.choice import POLICIES
 
 PARTS: Final = (
@@ -331,7 +330,7 @@ def _cpu(args: argparse.Namespace, results: Results) -> None:
 
 def _plan(args: argparse.Namespace, results: Results) -> None:
     # The other parts need no extra.
-    from benchmarks import planning  # noqa: PLC0415
+    from benchmarks.parts import planning  # noqa: PLC0415
 
     recordings = planning.recording_rates()
     with installed(pure=args.pure):

@@ -4,11 +4,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 
-from benchmarks.backlog import Applied, Pair
-from benchmarks.cpu import Stages
 from benchmarks.figures import MEGABYTE, Figure, Range
-from benchmarks.lag import Lag
-from benchmarks.machine import DISTURBED, Load
+from benchmarks.parts.backlog import Applied, Pair
+from benchmarks.parts.cpu import Stages
+from benchmarks.parts.lag import Lag
+from benchmarks.replicas.machine import DISTURBED, Load
 
 _LOAD_HEADS = f"{'load':>7}{'others':>8}"
 

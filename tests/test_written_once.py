@@ -22,7 +22,7 @@ TOO_LONG = {
     "schedule/scheduler.py": 452,
 }
 """Lines of modules that are still to be divided. They only get fewer."""
-TOO_FULL = {"benchmarks": 37, "mtsd/operations/check": 23}
+TOO_FULL = {"mtsd/operations/check": 23}
 """Modules of folders that are still to be divided."""
 NUMBERS = frozenset(map(int, ER))
 NO_ERRORS = {(path, int(each)) for path in ("model/error_numbers.py",) for each in ER} | {

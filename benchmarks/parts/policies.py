@@ -6,9 +6,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from benchmarks import backlog, servers
-from benchmarks.backlog import Applied
 from benchmarks.figures import Figure, Range
+from benchmarks.parts import backlog
+from benchmarks.parts.backlog import Applied
+from benchmarks.replicas import servers
 from mtsd.schedule.policies.choice import POLICIES
 from tests.load import small
 from tests.replica.daemon_process import Value

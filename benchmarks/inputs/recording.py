@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from benchmarks import backlog
+from benchmarks.parts import backlog
 from tests.servers.provision import CACHE
 
 TRANSACTIONS: Final = 20_000

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-from benchmarks.process import cpu_seconds
+from benchmarks.replicas.process import cpu_seconds
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _BUSY: Final = (0, 1, 2, 5, 6, 7)

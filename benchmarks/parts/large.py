@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from benchmarks import backlog, servers
-from benchmarks.backlog import Pair
+from benchmarks.parts import backlog
+from benchmarks.parts.backlog import Pair
+from benchmarks.replicas import servers
 from tests.load import small
 from tests.replica.daemon_process import Value
 

@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks import servers
-from benchmarks.commits import span
-from benchmarks.external import External
-from benchmarks.machine import Load, watched
-from benchmarks.native import NativeReplica
-from benchmarks.process import cpu_seconds
+from benchmarks.replicas import servers
+from benchmarks.replicas.commits import span
+from benchmarks.replicas.external import External
+from benchmarks.replicas.machine import Load, watched
+from benchmarks.replicas.native import NativeReplica
+from benchmarks.replicas.process import cpu_seconds
 from tests.load import small
 from tests.load.compare import differences
 from tests.replica.daemon_process import Value

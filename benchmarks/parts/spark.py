@@ -1,7 +1,7 @@
 """Rows per second through Spark, the CPU overhead of byte ranges, and the driver's memory.
 
 A standalone cluster of a master and two workers of one core each reads large files that repeat the
-recorded ones (`benchmarks.row_events`). The least CPU time of all turns counts.
+recorded ones (`benchmarks.inputs.row_events`). The least CPU time of all turns counts.
 """
 
 import json
@@ -10,11 +10,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from benchmarks import row_events, spark_reads
-from benchmarks.cpu import environ, variants
 from benchmarks.figures import Figure, Range
-from benchmarks.repeated import linked, repeated
-from benchmarks.spark_reads import Cost, Work
+from benchmarks.inputs import row_events
+from benchmarks.inputs.repeated import linked, repeated
+from benchmarks.parts.cpu import environ, variants
+from benchmarks.processes import spark_reads
+from benchmarks.processes.spark_reads import Cost, Work
 from tests.spark.standalone import StandaloneCluster
 
 _TURNS: Final = 3

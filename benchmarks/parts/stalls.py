@@ -15,10 +15,10 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Final
 
-from benchmarks import servers
-from benchmarks.external import External
 from benchmarks.figures import Figure, Range
-from benchmarks.machine import Load, watched
+from benchmarks.replicas import servers
+from benchmarks.replicas.external import External
+from benchmarks.replicas.machine import Load, watched
 from mtsd.control.client import get
 from tests.servers.mariadb import provide_mariadb
 from tests.servers.mysqld import Options, Server

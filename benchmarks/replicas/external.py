@@ -13,14 +13,14 @@ from shutil import rmtree, unpack_archive
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Final, Self
 
-from benchmarks.process import cpu_seconds, peak_memory
+from benchmarks.replicas.process import cpu_seconds, peak_memory
 from mtsd.control.status import Status
 from tests.packaging.compiled import build_wheel
 from tests.replica.daemon_process import DaemonError, DaemonProcess, Value
 from tests.servers.mysqld import Server
 from tests.servers.reaper import register
 
-_ROOT: Final = Path(__file__).resolve().parents[1]
+_ROOT: Final = Path(__file__).resolve().parents[2]
 _SERVER_IDS: Final = count(4201)
 """One each: a source keeps a replica that has gone for a while, so the next has another id."""
 _POLL_S: Final = 0.2

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from statistics import median
 
-from benchmarks import copies
-from benchmarks.backlog import Pair
 from benchmarks.figures import MEGABYTE, Figure, Range, ratio
-from benchmarks.ordinary import CONNECTIONS, LOADS, NAMES, OrdinaryLoad
+from benchmarks.inputs.ordinary import CONNECTIONS, LOADS, NAMES, OrdinaryLoad
+from benchmarks.parts import copies
+from benchmarks.parts.backlog import Pair
 from tests.servers.mysqld import Server
 
 __all__ = ["NAMES", "Measured", "figures", "measured", "pairs", "table"]

@@ -1,7 +1,7 @@
 """Rows decoded a second of CPU, compiled and pure, beside mysql-replication on the same bytes.
 
-Each figure is of processes of their own (`benchmarks.decoding`), which take turns; what counts is
-the least CPU of all runs, as in `benchmarks.cpu`.
+Each figure is of processes of their own (`benchmarks.processes.decoding`), which take turns; what
+counts is the least CPU of all runs, as in `benchmarks.parts.cpu`.
 """
 
 import json
@@ -10,10 +10,10 @@ import sys
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks import row_events
-from benchmarks.cpu import environ, variants
-from benchmarks.decoding import COLUMNS, DECODERS, THEIRS
 from benchmarks.figures import Figure, Range
+from benchmarks.inputs import row_events
+from benchmarks.parts.cpu import environ, variants
+from benchmarks.processes.decoding import COLUMNS, DECODERS, THEIRS
 
 _TURNS: Final = 3
 _RUNS: Final = {THEIRS: 1}
@@ -47,7 +47,13 @@ def measured() -> list[Decoded]:
                     for decoder in DECODERS:
                         if decoder == THEIRS and variant is not trees[0]:
                             continue
-                        command = [sys.executable, "-m", "benchmarks.decoding", str(file), decoder]
+                        command = [
+                            sys.executable,
+                            "-m",
+                            "benchmarks.processes.decoding",
+                            str(file),
+                            decoder,
+                        ]
                         done = subprocess.run(
                             [*command, "--runs", str(_RUNS.get(decoder, 5))],
                             cwd=variant.tree, env=environ(variant), stdout=subprocess.PIPE,

@@ -1,9 +1,9 @@
 """The daemon's own CPU by stage, compiled and pure, and optionally that of another revision.
 
-Each variant is a process of its own (`benchmarks.stages`) over the same recorded file. CPU time is
-affected by whatever else runs on the machine (caches, clock frequency): the variants take turns,
-and the minimum of all runs counts. Instructions, which valgrind counts, are the same each time;
-they ignore how long each one takes.
+Each variant is a process of its own (`benchmarks.processes.stages`) over the same recorded file.
+CPU time is affected by whatever else runs on the machine (caches, clock frequency): the variants
+take turns, and the minimum of all runs counts. Instructions, which valgrind counts, are the same
+each time; they ignore how long each one takes.
 """
 
 import json
@@ -19,12 +19,12 @@ from shutil import unpack_archive
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from benchmarks.recording import recorded
+from benchmarks.inputs.recording import recorded
 from tests.packaging.building import build
 from tests.packaging.toolchain import toolchain
 from tests.servers.reaper import register
 
-_ROOT: Final = Path(__file__).resolve().parents[1]
+_ROOT: Final = Path(__file__).resolve().parents[2]
 DEFAULT_POLICY: Final = "database"
 """The only one that older revisions know."""
 _TURNS: Final = 4
@@ -120,7 +120,14 @@ def environ(variant: Variant) -> Mapping[str, str]:
 
 def _command(file: Path, policy: str, *options: object) -> list[str]:
     chosen = [] if policy == DEFAULT_POLICY else ["--policy", policy]
-    return [sys.executable, "-m", "benchmarks.stages", str(file), *chosen, *map(str, options)]
+    return [
+        sys.executable,
+        "-m",
+        "benchmarks.processes.stages",
+        str(file),
+        *chosen,
+        *map(str, options),
+    ]
 
 
 def _json(variant: Variant, file: Path, policy: str) -> dict[str, list[dict[str, float]]]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from benchmarks import copies
+from benchmarks.parts import copies
 from tests.load.mixed import MixedLoad
 from tests.servers.mysqld import Server
 

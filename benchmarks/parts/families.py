@@ -1,7 +1,7 @@
 """A backlog of either family, of XA transactions too: by the server's own replica, and by mtsd.
 
-As in `benchmarks.backlog`, but on both families, and up to the moment when a reader sees the last
-transaction: a MariaDB's binlog has commit times in whole seconds only.
+As in `benchmarks.parts.backlog`, but on both families, and up to the moment when a reader sees the
+last transaction: a MariaDB's binlog has commit times in whole seconds only.
 """
 
 import time
@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks import servers
-from benchmarks.backlog import Applied, Pair, RowsDifferError
-from benchmarks.external import External
-from benchmarks.machine import watched
-from benchmarks.native import NativeReplica
-from benchmarks.native_mariadb import NativeMariadbReplica
-from benchmarks.process import cpu_seconds
+from benchmarks.parts.backlog import Applied, Pair, RowsDifferError
+from benchmarks.replicas import servers
+from benchmarks.replicas.external import External
+from benchmarks.replicas.machine import watched
+from benchmarks.replicas.native import NativeReplica
+from benchmarks.replicas.native_mariadb import NativeMariadbReplica
+from benchmarks.replicas.process import cpu_seconds
 from tests.load import mariadb, small
 from tests.load.compare import differences
 from tests.replica.daemon_process import Value

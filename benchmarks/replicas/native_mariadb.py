@@ -6,7 +6,7 @@ from typing import Any
 
 from pymysql.cursors import DictCursor
 
-from benchmarks.native import NativeReplicaError
+from benchmarks.replicas.native import NativeReplicaError
 from tests.servers.mysqld import Server
 
 _POLL_S = 0.1

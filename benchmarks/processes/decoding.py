@@ -1,7 +1,7 @@
 """Rows decoded a second of CPU, in this process.
 
-`python -m benchmarks.decoding FILE DECODER` takes a recorded binlog file from its bytes to decoded
-rows, by one of DECODERS, and prints JSON: the rows, and the seconds of CPU of each run.
+`python -m benchmarks.processes.decoding FILE DECODER` takes a recorded binlog file from its bytes
+to decoded rows, by one of DECODERS, and prints JSON: the rows, and the seconds of CPU of each run.
 """
 
 import argparse
@@ -37,7 +37,9 @@ _ROWS: Final = frozenset(kind.value for kind in ROW_EVENTS)
 
 def main() -> None:
     """Print the figures of every run as JSON."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.decoding", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.processes.decoding", description=__doc__
+    )
     parser.add_argument("file", type=Path)
     parser.add_argument("decoder", choices=DECODERS)
     parser.add_argument("--runs", type=int, default=5)

@@ -15,13 +15,13 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Final
 
-from benchmarks import servers
-from benchmarks.backlog import Applied, verify
-from benchmarks.commits import span
-from benchmarks.external import External
-from benchmarks.machine import watched
-from benchmarks.native import NativeReplica
-from benchmarks.process import cpu_seconds
+from benchmarks.parts.backlog import Applied, verify
+from benchmarks.replicas import servers
+from benchmarks.replicas.commits import span
+from benchmarks.replicas.external import External
+from benchmarks.replicas.machine import watched
+from benchmarks.replicas.native import NativeReplica
+from benchmarks.replicas.process import cpu_seconds
 from tests.replica.daemon_process import Value
 from tests.servers.mysqld import Options, Server
 from tests.servers.provision import provide

@@ -15,10 +15,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
-from benchmarks import backlog, machine, servers
-from benchmarks.external import installed
-from benchmarks.machine import DISTURBED
-from benchmarks.scaling_cells import (
+from benchmarks.parts import backlog
+from benchmarks.replicas import machine, servers
+from benchmarks.replicas.external import installed
+from benchmarks.replicas.machine import DISTURBED
+from benchmarks.replicas.throughput import throughput
+from benchmarks.scaling.cells import (
     ANY_POLICY,
     Backlog,
     Cell,
@@ -27,13 +29,12 @@ from benchmarks.scaling_cells import (
     counted,
     efficiency,
 )
-from benchmarks.scaling_plots import plots
-from benchmarks.throughput import throughput
+from benchmarks.scaling.plots import plots
 from mtsd.schedule.policies.choice import POLICIES
 from tests.load import small
 from tests.servers.mysqld import Server
 
-_ROOT: Final = Path(__file__).resolve().parents[1]
+_ROOT: Final = Path(__file__).resolve().parents[2]
 _WORKERS: Final = (0, 1, 2, 4, 8, 16)
 _DATABASES: Final = (1, 4, 16)
 _FORMATS: Final = ("ROW", "STATEMENT")

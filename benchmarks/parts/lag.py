@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from statistics import quantiles
 from typing import Final
 
-from benchmarks import servers
-from benchmarks.backlog import prepare, verify
-from benchmarks.external import External
-from benchmarks.machine import Load, watched
-from benchmarks.native import NativeReplica
+from benchmarks.parts.backlog import prepare, verify
+from benchmarks.replicas import servers
+from benchmarks.replicas.external import External
+from benchmarks.replicas.machine import Load, watched
+from benchmarks.replicas.native import NativeReplica
 from tests.load import small
 from tests.servers.mysqld import Server
 

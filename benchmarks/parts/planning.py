@@ -17,12 +17,12 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from benchmarks import backlog
-from benchmarks.cpu import environ, variants
 from benchmarks.figures import Figure, Range
-from benchmarks.machine import DISTURBED
-from benchmarks.recording import recorded
-from benchmarks.throughput import Throughput, processors, throughput
+from benchmarks.inputs.recording import recorded
+from benchmarks.parts import backlog
+from benchmarks.parts.cpu import environ, variants
+from benchmarks.replicas.machine import DISTURBED
+from benchmarks.replicas.throughput import Throughput, processors, throughput
 from mtsd.plan.calibration import Point, calibrated
 from mtsd.plan.candidate import Candidate
 from mtsd.plan.costs import Machines
@@ -86,7 +86,7 @@ def recording_rates() -> list[Recorded]:
         for _ in range(_TURNS):
             for variant in trees:
                 done = subprocess.run(
-                    [sys.executable, "-m", "benchmarks.group_recording", str(file)],
+                    [sys.executable, "-m", "benchmarks.processes.group_recording", str(file)],
                     cwd=variant.tree, env=environ(variant), stdout=subprocess.PIPE, text=True,
                     check=True,
                 )  # fmt: skip
@@ -104,7 +104,13 @@ def record_of(source: Server) -> Iterator[list[ReplayedGroup]]:
         record = file.with_suffix(".parquet")
         shutil.copyfile(source.datadir / file.name, file)
         # In its own process, because Python would not return its memory to the system.
-        command = [sys.executable, "-m", "benchmarks.group_recording", str(file), str(record)]
+        command = [
+            sys.executable,
+            "-m",
+            "benchmarks.processes.group_recording",
+            str(file),
+            str(record),
+        ]
         subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
         file.unlink()
         groups = list(islice(replayed_groups(str(record)), _SAMPLE))

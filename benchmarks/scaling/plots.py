@@ -8,7 +8,7 @@ from typing import Final
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from benchmarks.scaling_cells import ANY_POLICY, Measured, counted
+from benchmarks.scaling.cells import ANY_POLICY, Measured, counted
 
 _PANEL: Final = (4.0, 3.6)
 _DPI: Final = 100

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks import servers
-from benchmarks.backlog import prepare
-from benchmarks.external import External
-from benchmarks.machine import Load, LoadWatch, own_cpu_seconds
-from benchmarks.process import cpu_seconds
+from benchmarks.parts.backlog import prepare
+from benchmarks.replicas import servers
+from benchmarks.replicas.external import External
+from benchmarks.replicas.machine import Load, LoadWatch, own_cpu_seconds
+from benchmarks.replicas.process import cpu_seconds
 from mtsd.control.status import Status
 from tests.replica.daemon_process import DaemonError, Value
 from tests.servers.mysqld import Server

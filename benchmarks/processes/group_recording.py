@@ -1,7 +1,7 @@
 """Records the groups of a binlog file as `mtsd plan` does, and prints how fast as JSON.
 
-`python -m benchmarks.group_recording FILE [RECORD]`: without a RECORD it records several times, and
-the fastest counts.
+`python -m benchmarks.processes.group_recording FILE [RECORD]`: without a RECORD it records several
+times, and the fastest counts.
 """
 
 import argparse
@@ -26,7 +26,7 @@ _EVENTS: Final = 4096
 
 def main() -> None:
     """Record, and print the figures."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.group_recording")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.processes.group_recording")
     parser.add_argument("file", type=Path)
     parser.add_argument("record", type=Path, nargs="?")
     args = parser.parse_args()

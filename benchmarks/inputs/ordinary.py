@@ -1,7 +1,7 @@
 """Ordinary loads: what is there before each of them, and the transactions that it runs.
 
 Those of sysbench are its own (Debian's package `sysbench`, which has to be installed), TPC-C is in
-`benchmarks.tpcc`, the others are a few statements each.
+`benchmarks.inputs.tpcc`, the others are a few statements each.
 """
 
 import shutil
@@ -15,7 +15,7 @@ from typing import Final
 
 from pymysql.constants import CLIENT
 
-from benchmarks import tpcc
+from benchmarks.inputs import tpcc
 from tests.load.worker import send
 from tests.servers.mysqld import Server
 

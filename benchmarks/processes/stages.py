@@ -1,8 +1,8 @@
 """What a transaction costs the daemon in each of its stages: no servers, sockets or event loop.
 
-`python -m benchmarks.stages FILE` processes a recorded binlog file as a daemon processes a
-backlog: the bytes of a dump arrive in pieces, become events, groups, batches of a worker, the rows
-of slave_worker_info, and finally packets of BINLOG statements. It prints JSON: µs of CPU per
+`python -m benchmarks.processes.stages FILE` processes a recorded binlog file as a daemon processes
+a backlog: the bytes of a dump arrive in pieces, become events, groups, batches of a worker, the
+rows of slave_worker_info, and finally packets of BINLOG statements. It prints JSON: µs of CPU per
 transaction by stage, as a list of runs. `python -m benchmarks --part cpu` runs it, compiled and
 pure. With `--policy`, scheduling includes reading the keys that the policy needs, and statements
 include joining rows by them.
@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from benchmarks.key_guess import keys_by_first_columns
+from benchmarks.processes.key_guess import keys_by_first_columns
 from mtsd.apply.position.worker_info import WorkerInfo, WorkerRowChange
 from mtsd.apply.rows.bundle import commands, row_statements
 from mtsd.apply.tables.changed_keys import ChangedKeys
@@ -62,7 +62,9 @@ _GC_THRESHOLD: Final = 200_000
 
 def main() -> None:
     """Print the figures of every run as JSON."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.stages", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.processes.stages", description=__doc__
+    )
     parser.add_argument("file", type=Path)
     parser.add_argument("--transactions", type=int, default=sys.maxsize, help="from the first on")
     parser.add_argument("--runs", type=int, default=5)

@@ -1,0 +1,1 @@
+"""What the parts are fed with: loads, and recorded binary logs."""

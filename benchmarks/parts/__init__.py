@@ -1,0 +1,1 @@
+"""What `--part` names: each compares, and prints its figures."""

@@ -1,0 +1,1 @@
+"""What a part runs as processes of their own, over recorded files."""

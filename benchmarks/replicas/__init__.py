@@ -1,0 +1,1 @@
+"""The two replicas that are compared, their servers, and what they use."""

@@ -1,0 +1,1 @@
+"""The table of docs/scaling.md, and its plots."""
