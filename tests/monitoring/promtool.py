@@ -1,6 +1,6 @@
-"""Prometheus' own judge of rules: the machine's, or Debian's package in the project's cache.
+"""Prometheus and its judge of rules: the machine's, or Debian's package in the project's cache.
 
-It is unpacked into `.cache/promtool/` the first time that a test asks for it.
+Each is unpacked into `.cache/promtool/` the first time that a test asks for it.
 """
 
 import shutil
@@ -12,28 +12,28 @@ from typing import Final
 from tests.servers.apt import PrivateApt
 from tests.servers.provision import CACHE, alone
 
-_NAME: Final = "promtool"
+_HOME: Final = "promtool"
 
 
-def promtool(cache: Path = CACHE) -> Path:
-    """Return the program. Raises AptError."""
-    found = shutil.which(_NAME)
+def program(name: str, cache: Path = CACHE) -> Path:
+    """Return "promtool" or "prometheus". Raises AptError."""
+    found = shutil.which(name)
     if found is not None:
         return Path(found)
-    home = cache / _NAME
-    program = home / _NAME
+    home = cache / _HOME
+    unpacked = home / name
     with alone(home):
-        if not program.exists():
+        if not unpacked.exists():
             with tempfile.TemporaryDirectory(dir=home, prefix=".partial-") as partial:
                 root = Path(partial)
                 with PrivateApt(home, own_release=True) as apt:
                     apt.unpack(["prometheus"], root, dependencies=False)
                 # The rest of the package is of no use here.
-                (root / "usr" / "bin" / _NAME).rename(program)
-    return program
+                (root / "usr" / "bin" / name).rename(unpacked)
+    return unpacked
 
 
 def judged(cases: Path) -> subprocess.CompletedProcess[str]:
     """Return what `promtool test rules` says of a file."""
-    command = [str(promtool()), "test", "rules", str(cases)]
+    command = [str(program("promtool")), "test", "rules", str(cases)]
     return subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
