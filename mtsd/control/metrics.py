@@ -104,6 +104,10 @@ START: Final = Metric(
     "mtsd_start_time_seconds", "gauge", "When the daemon began, in seconds since 1970.",
     lambda s: _time(s.daemon.started),
 )  # fmt: skip
+TASKS: Final = Metric(
+    "mtsd_tasks", "gauge", "Coroutines of the daemon that run or wait; it does not grow.",
+    lambda s: _value(s.daemon.tasks),
+)  # fmt: skip
 STATE: Final = Metric(
     "mtsd_state", "gauge", "1 for the state that the replica is in, 0 for the others.",
     _states, ("state",),
@@ -270,7 +274,7 @@ STOP_GROUP: Final = Metric(
 )  # fmt: skip
 
 METRICS: Final[tuple[Metric, ...]] = (
-    BUILD, START, STATE, SOURCE_CONNECTED, TARGET_CONNECTED, ATTEMPTS, ERROR, HEARD, LAG,
+    BUILD, START, TASKS, STATE, SOURCE_CONNECTED, TARGET_CONNECTED, ATTEMPTS, ERROR, HEARD, LAG,
     LAG_BEYOND, DELAY, DATABASE_LAG, DATABASE_PENDING, BYTES_BEHIND, RETENTION, PENDING,
     PENDING_BYTES, PREPARED, GROUPS, COMMITS, AGES, RETRIES, GAVE_WAY, SKIPPED, SKIPPED_BY_ERROR,
     IN_DOUBT, WAITS, TARGET_WAIT, WORKERS, BUSY, WARNINGS, RELOAD, STOPPED_AT, STOP_ERROR,

@@ -141,6 +141,8 @@ class DaemonStatus:
     pid: int = 0
     started: str = ""
     reload_refused: bool = False
+    tasks: int = 0
+    """Coroutines that run or wait: it does not grow."""
 
 
 @dataclass(frozen=True, slots=True)

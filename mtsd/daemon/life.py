@@ -141,6 +141,7 @@ class Daemon:
             past=self._past,
             began=self._began,
             reload_refused=self._reload_refused,
+            tasks=len(asyncio.all_tasks()),
             applied=self._earlier.applied,
             stop=self._last_stop.stop,
             stopped_at=self._last_stop.stopped_at,

@@ -126,6 +126,7 @@ class DaemonState:
     began: float = 0.0
     """When the daemon did, in seconds since 1970."""
     reload_refused: bool = False
+    tasks: int = 0
     applied: Applied = field(default_factory=Applied)
     stop: LastStop | None = None
     """The error that has stopped it, if it stays."""
@@ -190,6 +191,7 @@ def status_of(
             pid=os.getpid(),
             started=shown_time(known.began),
             reload_refused=known.reload_refused,
+            tasks=known.tasks,
         ),
         totals=_totals(past.totals.with_run(statistics), skipped_ever),
         ages=AgesStatus(

@@ -1,0 +1,1 @@
+"""A replica under a mixed load for a long time, that must not grow."""
