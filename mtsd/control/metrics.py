@@ -226,7 +226,7 @@ SKIPPED_BY_ERROR: Final = Metric(
 )  # fmt: skip
 IN_DOUBT: Final = Metric(
     "mtsd_in_doubt_groups", "gauge",
-    "Transactions with an in-doubt record on the target: definitions while they run, and what mtsd"
+    "Transactions that are in doubt on the target: definitions while they run, and what mtsd"
     " resolve is for.",
     lambda s: _value(s.in_doubt_groups),
 )  # fmt: skip

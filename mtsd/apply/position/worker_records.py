@@ -11,8 +11,11 @@ from mtsd.apply.session.session import TargetSession
 from mtsd.schedule.done.worker_row import WorkerRow
 from mtsd.wire.binlog_status import has_executed, have_executed, highest_executed
 
-_KEPT_S: Final = 60.0
-"""For how long the end of the target's binlog is kept: a file that old is hardly purged."""
+_FILE_KEPT_S: Final = 60.0
+"""For how long the end of the target's binlog is kept if only its file counts: one that old is
+hardly purged."""
+_PLACE_KEPT_S: Final = 2.0
+"""Or if a restart reads the binlog from there on, and so has to read what came since."""
 
 
 class WorkerRecords:
@@ -89,14 +92,16 @@ class WorkerRecords:
             return False
         return await self.has_executed(f"{uuid}:{number}")
 
-    async def log_position(self, *, recent: bool = True) -> tuple[str, int]:
-        """Return the end of the target's own binlog, if it contains all that the session does.
+    async def log_position(self, *, is_read: bool) -> tuple[str, int]:
+        """Return where the target's own binlog ends, if it contains all that the session does.
 
-        ("", 0) if it does not, or if the user may not query it. Unless `recent`, it may have been
-        there a minute ago, in the same run of the target: a restart would have ended the session.
+        ("", 0) if it does not, or if the user may not query it. It may have ended there some time
+        ago, in the same run of the target: a restart would have ended the session. `is_read`:
+        evidence is looked for from there on; else only its file counts.
         """
         now = asyncio.get_running_loop().time()
-        if recent or self._log_position is None or now - self._asked_log > _KEPT_S:
+        kept = _PLACE_KEPT_S if is_read else _FILE_KEPT_S
+        if self._log_position is None or now - self._asked_log > kept:
             self._log_position = await self._session.log_position()
             self._asked_log = now
         return self._log_position

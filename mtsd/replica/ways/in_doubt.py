@@ -77,7 +77,7 @@ async def doubt_of_definition(
         depends_on_thread=depends_on_thread(group),
     )
     # Beside a GTID, the file tells whether the target has been restarted, and nothing else.
-    log = await applier.records.log_position(recent=trace.thread) if trace.place else ("", 0)
+    log = await applier.records.log_position(is_read=trace.thread) if trace.place else ("", 0)
     thread = applier.session.thread_of_its_own() if trace.thread and log[0] else 0
     return doubt_of(group, worker.id, gtid, log, thread)
 

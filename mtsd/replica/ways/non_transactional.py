@@ -66,6 +66,8 @@ async def apply_under_its_gtid(
 async def _doubtful(
     applier: Applier, group: Group, worker: InDoubtWorker, gtid: str, reached: Reached
 ) -> Doubtful:
-    log = await applier.records.log_position() if gtid and applier.session.is_logged else ("", 0)
+    log = ("", 0)
+    if gtid and applier.session.is_logged:
+        log = await applier.records.log_position(is_read=False)
     record = doubt_of(group, worker.id, gtid, log, kind=GroupKind.NON_TRANSACTIONAL)
     return Doubtful(applier.records, record, reached, _AT_ONCE)

@@ -1,7 +1,8 @@
 """A group that commits apart from its record, when that record cannot be written."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
+from typing import ParamSpec, TypeVar
 
 import pytest
 
@@ -19,6 +20,7 @@ from mtsd.replica.ways.definitions import apply_definition
 from mtsd.replica.ways.in_doubt import InDoubtWorker, evidence_gtid
 from mtsd.replica.ways.settlements import Settlements
 from mtsd.schedule.done.worker_row import blank_row
+from mtsd.wire.connection import Connection
 from tests.apply.sessions import open_session, settlements_of
 from tests.binlog.building import query
 from tests.binlog.transactions import grouped
@@ -26,6 +28,8 @@ from tests.servers.mysqld import Server
 
 pytestmark = pytest.mark.servers
 
+P = ParamSpec("P")
+T = TypeVar("T")
 TABLES = PositionTables("mtsd", "")
 DAEMON = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 MARK = LowWaterMark(0, Position("f.000001", 4), None)
@@ -70,17 +74,39 @@ async def apply(
     return owing
 
 
-async def test_what_shows_a_definition_is_asked_once(applier: Applier) -> None:
-    """A GTID that was used before is still not used again."""
+class Trips:
+    """Counts how often something is sent on a connection."""
+
+    def __init__(self, connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        for name in ("send", "ask", "query", "command"):
+            monkeypatch.setattr(connection, name, self._counting(getattr(connection, name)))
+
+    def _counting(self, sends: Callable[P, T]) -> Callable[P, T]:
+        def counted(*values: P.args, **more: P.kwargs) -> T:
+            self.count += 1
+            return sends(*values, **more)
+
+        return counted
+
+
+async def test_what_a_definition_costs(applier: Applier, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What shows it is asked once; a GTID that was used before is still not used again."""
     counters = b"'Com_select', 'Com_show_binary_log_status'"
     questions = b"SHOW SESSION STATUS WHERE variable_name IN (%b)" % counters
     asked = []
     owing = settlements_of(applier, ROW)
+    trips = Trips(applier.session.connection, monkeypatch)
+    needed = []
     for number in (20, 21, 22):
         worker = InDoubtWorker(1, DAEMON)
         made = group(b"CREATE TABLE a.asked_%d (i INT)" % number, number)
+        trips.count = 0
         await apply_definition(applier, made, owing, worker, reached=nothing)
+        needed.append(trips.count)
         asked.append(await applier.session.connection.query(questions))
+    # Its record with what leads to it, the statement, the way back.
+    assert needed[1:] == [3, 3]
     # Each record has brought the settlement of the one before it.
     assert await applier.session.connection.query(TABLES.doubts.select()) != []
     await owing.settle_owed()
