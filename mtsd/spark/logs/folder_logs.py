@@ -14,7 +14,7 @@ from mtsd.binlog.files.range_reader import RangeReader
 from mtsd.binlog.files.ranges import ByteRange, Tail, planned, whole_file
 from mtsd.binlog.values.table_metadata import parse_optional_metadata
 from mtsd.catalog.definition import TableDefinition
-from mtsd.model.position import FIRST_EVENT
+from mtsd.model.position import FIRST_EVENT, Position
 from mtsd.spark.logs.binlog_files import OpenFile, left_out, listed, opened
 from mtsd.spark.logs.failure import one_line
 from mtsd.spark.logs.logs import FilesError, Stretch, name_of
@@ -40,6 +40,10 @@ class FolderLogs:
     def files(self) -> list[tuple[str, int]]:
         """Return the files and their sizes, in order."""
         return listed(*self._paths)
+
+    def executed_at(self, _place: Position) -> str:
+        """Return "": files do not change their server."""
+        return ""
 
     def is_begun(self, file: str, size: int) -> bool:
         """Tell whether the server has written the beginning of a file."""

@@ -6,6 +6,7 @@ Errors are one line in terms of the options. A source that cannot be reached is 
 import asyncio
 import hashlib
 import hmac
+import json
 import random
 import re
 from collections.abc import Awaitable, Callable, Sequence
@@ -29,6 +30,7 @@ from mtsd.wire.dump_packets import (
 )
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.failure import BUSY
+from mtsd.wire.family import SERVERS
 from mtsd.wire.refusal import explained
 from mtsd.wire.replica_status import registered_replicas
 from mtsd.wire.traits import ServerTraits, read_traits
@@ -55,10 +57,14 @@ class SourceError(MtsdError):
 
 @dataclass(frozen=True, slots=True)
 class LiveState:
-    """The state of a source: its files, the last of which ends with the last transaction."""
+    """The state of a source: its files, the last of which ends with the last transaction.
+
+    `executed` are the GTIDs of all up to there; "" if they are not known.
+    """
 
     uuid: str
     files: tuple[tuple[str, int], ...]
+    executed: str = ""
 
 
 class LiveSession:
@@ -68,13 +74,13 @@ class LiveSession:
         self._live = live
         self._open: tuple[Connection, ServerTraits] | None = None
 
-    async def state(self) -> LiveState:
-        """Return the state of the source. Raises SourceError."""
+    async def state(self, known: LiveState | None = None) -> LiveState:
+        """Return the state of the source; `known` is a former one. Raises SourceError."""
 
         async def attempt() -> LiveState:
             connection, traits = await self._connection()
             async with connection.answering(_LISTING_S):
-                return await _state(connection, traits)
+                return await _state(connection, traits, known)
 
         return await self._retried(attempt)
 
@@ -167,17 +173,47 @@ async def _opened(live: LiveOptions) -> tuple[Connection, ServerTraits]:
     return connection, traits
 
 
-async def _state(connection: Connection, traits: ServerTraits) -> LiveState:
+async def _state(
+    connection: Connection, traits: ServerTraits, known: LiveState | None
+) -> LiveState:
     # The end is queried before the list: every file listed before the end's file is complete.
     ((last, end, *_),) = await connection.query(binlog_status(traits.version))
+    if known is not None and known.uuid == traits.uuid and known.files[-1] == (last, int(str(end))):
+        executed = known.executed
+    else:
+        last, end, executed = await _end(connection, traits, str(last), int(str(end)))
     files: list[tuple[str, int]] = []
     for name, size, *more in await connection.query(b"SHOW BINARY LOGS"):
         if name == last:
             files.append((str(name), int(str(end))))
-            return LiveState(traits.uuid, tuple(files))
+            return LiveState(traits.uuid, tuple(files), executed)
         hidden = _ENCRYPTION_HEADER if more == ["Yes"] else 0
         files.append((str(name), int(str(size)) - hidden))
     raise NeedsPersonError(f"the source does not list its own file {_text(last or '')}")
+
+
+async def _end(
+    connection: Connection, traits: ServerTraits, file: str, offset: int
+) -> tuple[str, int, str]:
+    """Return an end of the log, now or later, and the GTIDs of all up to exactly there, or "".
+
+    The set in SHOW BINARY LOG STATUS may lack transactions that come before its position.
+    """
+    try:
+        if SERVERS[traits.server.flavour].has_domains:
+            query = f"SELECT BINLOG_GTID_POS(0x{file.encode().hex()}, {offset})"
+            ((found,),) = await connection.query(query)
+            return file, offset, _text(found or "")
+        if not traits.gtid_mode:
+            return file, offset, ""
+        ((local,),) = await connection.query("SELECT local FROM performance_schema.log_status")
+    except ServerError as error:
+        if error.number not in NOT_ALLOWED:
+            raise
+        return file, offset, ""
+    status = json.loads(_text(local or "{}"))
+    executed = "".join(str(status["gtid_executed"]).split())
+    return str(status["binary_log_file"]), int(status["binary_log_position"]), executed
 
 
 async def open_dump(live: LiveOptions, file: str, offset: int, uuid: str = "") -> Connection:

@@ -14,6 +14,7 @@ from typing import TypeVar
 from mtsd.binlog.files.group_ends import end_behind, end_within, last_end
 from mtsd.binlog.files.ranges import ByteRange, together
 from mtsd.catalog.definition import TableDefinition, loaded_definition
+from mtsd.model.position import Position
 from mtsd.spark.logs.dump_contents import DumpContents
 from mtsd.spark.logs.failure import one_line
 from mtsd.spark.logs.live_connection import LiveSession, LiveState
@@ -46,6 +47,11 @@ class LiveLogs:
     def files(self) -> list[tuple[str, int]]:
         """Return the files and their sizes, in order."""
         return list(self._asked(again=True).files)
+
+    def executed_at(self, place: Position) -> str:
+        """Return the GTIDs of all before a place, if it is the end that was found last, else ""."""
+        state = self._asked()
+        return state.executed if Position(*state.files[-1]) == place else ""
 
     def is_begun(self, _file: str, _size: int) -> bool:
         """Return True: the source does not list other files."""
@@ -133,7 +139,7 @@ class LiveLogs:
 
     def _asked(self, *, again: bool = False) -> LiveState:
         if again or self._state is None:
-            self._state = self._loop().run(self._session.state())
+            self._state = self._loop().run(self._session.state(self._state))
         return self._state
 
     def _run(self, sql: str) -> list[tuple[str | None, ...]]:

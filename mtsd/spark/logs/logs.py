@@ -43,6 +43,10 @@ class Logs(Protocol):
         """Return the files and their sizes, in order; all but the last one are complete."""
         ...
 
+    def executed_at(self, place: Position) -> str:
+        """Return the GTIDs of exactly those before a place in the log; "" if they are not known."""
+        ...
+
     def is_begun(self, file: str, size: int) -> bool:
         """Tell whether the server has written the beginning of a file."""
         ...

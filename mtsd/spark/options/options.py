@@ -1,6 +1,7 @@
 """The validated options of the format `mtsd_binlog`."""
 
 import json
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,6 +10,7 @@ from typing import Final
 
 from mtsd.catalog.definition import TableDefinition
 from mtsd.model.errors import MtsdError
+from mtsd.model.gtid import GtidSet
 from mtsd.model.position import FIRST_EVENT, Position
 from mtsd.spark.arrays.column_arrays import Dates
 from mtsd.spark.options.live_options import LIVE, LiveOptions, parse_live
@@ -34,11 +36,12 @@ class Options:
     `path` is a file, a folder, a pattern, or an address that fsspec opens, or there are `several`
     of them; it is empty for a `live` source. `columns` are the requested ones in this order, empty
     for all. `table` is (database, table) for the shape `table`. Only groups that begin at or after
-    `start` and end at or before `end` are read. A stream begins at the end if `latest` is set, and
-    reads `max_bytes` per batch. `schemas`, `tables`, `ops`, `since` and `until` filter rows if they
-    are not empty; the last two are commit times, and `until` is exclusive. `ddl` contains CREATE
-    TABLE statements for tables whose columns the binary log does not name; `loaded` is the live
-    source's definition of `table`.
+    `start` and end at or before `end` are read. Instead of `start`, there may be `after_gtids`,
+    which are left out, or `at_time`, a commit time. A stream begins at the end if `latest` is set,
+    and reads `max_bytes` per batch. `schemas`, `tables`, `ops`, `since` and `until` filter rows if
+    they are not empty; the last two are commit times, and `until` is exclusive. `ddl` contains
+    CREATE TABLE statements for tables whose columns the binary log does not name; `loaded` is the
+    live source's definition of `table`.
     `unseen_changes`: changes that are not in row events are an error, or passed over. `evolve`:
     other columns than those of the first rows are an error, or united with them. `absent`: values
     that were not logged (binlog_row_image) are an error, or null and named in `_absent`.
@@ -54,6 +57,8 @@ class Options:
     ddl: str = ""
     dates: Dates = Dates.STRICT
     latest: bool = False
+    after_gtids: GtidSet | None = None
+    at_time: datetime | None = None
     max_bytes: int = MAX_BYTES
     schemas: tuple[str, ...] = ()
     tables: tuple[tuple[str, str], ...] = ()
@@ -117,10 +122,7 @@ def parse_options(given: Mapping[str, str]) -> Options:
     live, wrong = parse_live(found)
     problems += wrong
     values: dict[str, object] = {"live": live}
-    start = found.get("start", "").strip().lower()
-    if start in _STARTS:
-        values["latest"] = start == "latest"
-        del found["start"]
+    problems += _take_start(found, values)
     for name, (field, parse) in _KNOWN.items():
         if name in found:
             try:
@@ -146,6 +148,26 @@ def parse_options(given: Mapping[str, str]) -> Options:
     if problems:
         raise OptionError("; ".join(problems))
     return Options(**values)  # type: ignore[arg-type]
+
+
+def _take_start(found: dict[str, str], values: dict[str, object]) -> list[str]:
+    """Take a `start` that is not a position; return what is wrong with it."""
+    given = found.get("start", "").strip()
+    start = given.lower()
+    try:
+        if start in _STARTS:
+            values["latest"] = start == "latest"
+        elif start.startswith(_GTIDS):
+            # mysqldump writes the set as an addition, which begins with a +.
+            values["after_gtids"] = GtidSet.parse(given[len(_GTIDS) :].strip().removeprefix("+"))
+        elif _DATE.match(start):
+            values["at_time"] = _time(given)
+        else:
+            return []
+    except ValueError as error:
+        return [f"option 'start' is {given!r}: {error}"]
+    del found["start"]
+    return []
 
 
 def _is_of_spark(name: str) -> bool:
@@ -220,7 +242,7 @@ def _position(text: str) -> Position:
     if not colon:
         return Position(text, FIRST_EVENT)
     if not offset.isdecimal() or not file:
-        raise ValueError("it is earliest, latest, FILE or FILE:POSITION")
+        raise ValueError("it is earliest, latest, FILE, FILE:POSITION, gtid:SET or a time")
     return Position(file, int(offset))
 
 
@@ -278,6 +300,8 @@ _ALIASES: Final = {
     "maxbytespertrigger": "max_bytes",
 }
 """What Spark's own sources call these options."""
+_GTIDS: Final = "gtid:"
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ t]|$)")
 _STARTS: Final = frozenset({"earliest", "latest"})
 _KNOWN: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
     "path": ("path", str),

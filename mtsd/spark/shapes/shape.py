@@ -10,6 +10,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 
 from mtsd.binlog.files.range_parts import GroupPart
 from mtsd.binlog.files.range_reader import RangeReader
+from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
 from mtsd.spark.logs.binlog_files import opened
 from mtsd.spark.logs.table_maps import OpenRange
@@ -23,7 +24,8 @@ class ShapeRequest:
     """What a shape has to return: the columns of `schema`, and what the filters keep.
 
     `whole` is what the range to be read is a part of; None if that is not known. `epoch` counts the
-    servers that a stream has read before this one.
+    servers that a stream has read before this one. Groups with GTIDs in `skip` were read before; if
+    `only` is not None, those with others come later.
     """
 
     options: Options
@@ -31,6 +33,8 @@ class ShapeRequest:
     filters: RowFilters = NO_FILTERS
     whole: WholeRead | None = None
     epoch: int = 0
+    skip: GtidSet | None = None
+    only: GtidSet | None = None
 
     @property
     def arrow_schema(self) -> pa.Schema:
@@ -43,6 +47,10 @@ class ShapeRequest:
         if start is not None and Position(file, part.begin) < start:
             return False
         if end is not None and Position(file, part.end) > end:
+            return False
+        if self.skip is not None and part.gtid is not None and part.gtid in self.skip:
+            return False
+        if self.only is not None and (part.gtid is None or part.gtid not in self.only):
             return False
         return self.filters.keeps("commit_time", part.commit_time)
 

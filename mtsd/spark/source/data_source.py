@@ -8,7 +8,7 @@ A read has one task per `max_partition_bytes` or so of the files, planned from t
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from typing import Final
 
@@ -17,8 +17,10 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from mtsd.binlog.files.ranges import whole_files
+from mtsd.model.errors import MtsdError
 from mtsd.spark.logs.failure import one_line
 from mtsd.spark.logs.folder_logs import FolderLogs
+from mtsd.spark.logs.group_search import place_after_gtids, place_at_time
 from mtsd.spark.logs.live_logs import LiveLogs
 from mtsd.spark.logs.logs import Logs, name_of, place_of
 from mtsd.spark.logs.whole_read import stretch_of
@@ -59,6 +61,9 @@ class BinlogDataSource(DataSource):
             options = _with_definition(options, logs)
             with closing(logs):
                 # A live source knows the table's present columns; former ones are in its files.
+                with suppress(MtsdError):
+                    # A stream that goes on does not need its first place, which may be gone.
+                    options = _placed(options, logs)
                 is_told = options.live is not None and options.evolve != UNION
                 files = [] if is_told else _between(options, logs.files())
                 columns = _SHAPES[options.shape].schema(options, files, logs.opened)
@@ -71,7 +76,10 @@ class BinlogDataSource(DataSource):
             if options.latest:
                 raise OptionError("option 'start' is 'latest': this is for streams")
             logs = _logs(options)
-            return BinlogReader(_request(options, logs, schema), logs)
+            with closing(logs):
+                options = _placed(options, logs)
+            request = _request(options, logs, schema)
+            return BinlogReader(replace(request, skip=options.after_gtids), logs)
 
     def streamReader(self, schema: StructType) -> BinlogStreamReader:  # noqa: N802
         """Return the reader of a stream, if the schema fits the shape."""
@@ -126,6 +134,15 @@ def _request(options: Options, logs: Logs, schema: StructType) -> ShapeRequest:
     request = ShapeRequest(options, pruned(schema, options.columns), option_filters(options))
     _SHAPES[options.shape].check(request)
     return request
+
+
+def _placed(options: Options, logs: Logs) -> Options:
+    """Return the options with a position as `start`."""
+    if options.after_gtids is not None:
+        return replace(options, start=place_after_gtids(logs, options.after_gtids))
+    if options.at_time is not None:
+        return replace(options, start=place_at_time(logs, options.at_time))
+    return options
 
 
 def _logs(options: Options) -> Logs:

@@ -1,6 +1,6 @@
 """A stream of a log: batches of whole groups, each of which can be replayed from its two offsets.
 
-An offset is a file and a place in it where a group ends (`mtsd.spark.source.stream_plan`). The
+An offset is a file and a place in it where a group ends (`mtsd.spark.source.stream_offset`). The
 initial one is a placeholder; the first batch is empty and ends where the option `start` says. So
 the choice is in Spark's checkpoint before any row is read, and still holds when a query is
 restarted.
@@ -22,18 +22,15 @@ from pyspark.sql.streaming.datasource import (
 
 from mtsd.model.position import Position
 from mtsd.spark.logs.failure import one_line
+from mtsd.spark.logs.group_search import place_after_gtids, place_at_time
 from mtsd.spark.logs.live_connection import another_server
 from mtsd.spark.logs.logs import Logs, Stretch
 from mtsd.spark.options.options import OptionError
 from mtsd.spark.shapes.shape import Shape, ShapeRequest
-from mtsd.spark.source.reading import Ranges, rows
+from mtsd.spark.source.reading import Ranges, Server, rows
+from mtsd.spark.source.stream_offset import Offset, StreamOffset
 from mtsd.spark.source.stream_plan import first_offset, next_end, parts_between
 
-Offset = dict[str, str | int]
-_FILE: Final = "file"
-_POS: Final = "pos"
-_SOURCE: Final = "source"
-_NOT_CHOSEN: Final[Offset] = {_FILE: "", _POS: 0}
 _PAUSE_S: Final = 0.1
 """A pause if there is nothing new, because Spark asks again at once."""
 
@@ -49,10 +46,12 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._logs = logs
         self._stop = request.options.end
         self._look_again = 0.0
+        self._moved: dict[tuple[str, str], StreamOffset] = {}
+        """Offsets at another server as they are at this one, by its UUID and their GTIDs."""
 
     def initialOffset(self) -> Offset:  # noqa: N802
         """Return the offset before the first batch."""
-        return dict(_NOT_CHOSEN)
+        return StreamOffset(None).as_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Return the size limit of a batch, which only a single group may exceed."""
@@ -67,33 +66,43 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: Mapping[str, object], limit: ReadLimit) -> Offset:  # noqa: N802
         """Return where the next batch ends; `start` if there is nothing new."""
         with one_line():
-            options = self._request.options
-            begin = self._position(start)
-            if begin is None:
-                return self._offset(first_offset(self._logs, self._start, latest=options.latest))
-            if options.end is not None and options.end <= begin:
-                return self._offset(begin)
+            offset = StreamOffset.of(start)
+            if offset.place is None:
+                return self._first().as_json()
             sleep(max(0.0, self._look_again - monotonic()))
-            end = next_end(self._logs, begin, _most(limit), self._stop)
-            # Another server may have replaced the source since.
-            self._position(start)
-            if end == begin:
+            begin, end = self._next(offset, limit)
+            if end == begin.at:
                 self._look_again = monotonic() + _PAUSE_S
-            return self._offset(end)
+                return begin.as_json()
+            executed = self._logs.executed_at(end)
+            # All that was read at another server comes before this end: it has executed that.
+            skip = "" if executed else begin.skip
+            return replace(begin, place=end, executed=executed, skip=skip).as_json()
+
+    def reportLatestOffset(self) -> Offset | None:  # noqa: N802
+        """Return the end of the log, for a query's progress: how far behind it is."""
+        with one_line():
+            end = first_offset(self._logs, None, latest=True)
+            return StreamOffset(end, self._logs.origin).as_json()
 
     def partitions(
         self, start: Mapping[str, object], end: Mapping[str, object]
     ) -> list[InputPartition]:
         """Return what each task reads of the bytes between two offsets."""
         with one_line():
-            begin, stop = self._position(start), self._position(end)
-            if begin is None or stop is None:
+            former = StreamOffset.of(end)
+            if StreamOffset.of(start).place is None or former.place is None:
                 return []
-            parts = parts_between(self._logs, begin, stop)
+            begin, only, stop = self._here(StreamOffset.of(start)), "", former.place
+            if former.source != self._logs.origin:
+                # The batch was planned at another server: what it has read is found by GTIDs.
+                only = self._here(former).skip
+                stop = first_offset(self._logs, None, latest=True)
+            parts = parts_between(self._logs, begin.at, stop)
             planned = self._logs.planned(parts, self._request.options.max_partition_bytes)
-            stretch = Stretch(begin, stop)
-            origin = self._logs.origin
-            return [Ranges(ranges, origin, stretch) for ranges in planned]
+            stretch = Stretch(begin.at, stop)
+            server = Server(begin.epoch, begin.skip, only)
+            return [Ranges(ranges, begin.source, stretch, server) for ranges in planned]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield a task's rows; raises UnreadableBinlogError if a file cannot be read."""
@@ -103,23 +112,48 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Close the connection to a live source."""
         self._logs.close()
 
-    def _position(self, offset: Mapping[str, object]) -> Position | None:
-        file, place = offset.get(_FILE), offset.get(_POS)
-        origin = offset.get(_SOURCE, "")
-        if not (isinstance(file, str) and isinstance(place, int) and isinstance(origin, str)):
-            raise OptionError(f"the checkpoint is of another source: its offset is {dict(offset)}")
-        if not file:
-            return None
-        if origin != self._logs.origin:
-            known = self._logs.origin or "files"
-            raise OptionError(another_server("this address", origin or "files", known))
-        return Position(file, place)
+    def _first(self) -> StreamOffset:
+        """Return where a new stream begins."""
+        options = self._request.options
+        origin = self._logs.origin
+        if options.after_gtids is not None:
+            executed = str(options.after_gtids)
+            place = place_after_gtids(self._logs, options.after_gtids)
+            return StreamOffset(place, origin, executed, skip=executed)
+        if options.at_time is not None:
+            return StreamOffset(place_at_time(self._logs, options.at_time), origin)
+        place = first_offset(self._logs, self._start, latest=options.latest)
+        return StreamOffset(place, origin, self._logs.executed_at(place))
 
-    def _offset(self, position: Position) -> Offset:
-        offset: Offset = {_FILE: position.file, _POS: position.offset}
-        if self._logs.origin:
-            offset[_SOURCE] = self._logs.origin
-        return offset
+    def _next(self, offset: StreamOffset, limit: ReadLimit) -> tuple[StreamOffset, Position]:
+        """Return an offset as it is at the server, and where the next batch ends there."""
+        stop = self._request.options.end
+        while True:
+            begin = self._here(offset)
+            end = begin.at
+            if stop is None or stop > end:
+                end = next_end(self._logs, end, _most(limit), self._stop)
+            # Another server may have replaced the source in between.
+            if begin.source == self._logs.origin:
+                return begin, end
+
+    def _here(self, offset: StreamOffset) -> StreamOffset:
+        """Return the same place in the log of the server that is at the address now.
+
+        Raises OptionError if that is another server, and the offset's GTIDs are not known or not
+        all there.
+        """
+        origin = self._logs.origin
+        if offset.source == origin:
+            return offset
+        if not offset.executed:
+            known = origin or "files"
+            raise OptionError(another_server("this address", offset.source or "files", known))
+        found = self._moved.get((origin, offset.executed))
+        if found is None:
+            found = offset.moved(self._logs)
+            self._moved[origin, offset.executed] = found
+        return found
 
 
 def _most(limit: ReadLimit) -> int | None:

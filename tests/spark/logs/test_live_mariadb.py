@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import StructType
 
 from mtsd.binlog.files.range_reader import RangeReader
@@ -22,6 +23,7 @@ from mtsd.spark.shapes.change_shape import ChangeShape
 from mtsd.spark.shapes.group_shape import GroupShape
 from mtsd.spark.shapes.shape import Shape, ShapeRequest, pruned
 from mtsd.spark.shapes.table_shape import TableShape
+from mtsd.spark.source.data_source import BinlogDataSource
 from tests.servers.mariadb import provide_mariadb
 from tests.servers.mysqld import Server
 
@@ -189,3 +191,34 @@ def test_a_definition_with_a_period(source: Server) -> None:
     options = Options(str(source.datadir), "table", ("a", "periods"), ddl=str(ddl))
     (found,) = of_files(TableShape(), options)
     assert (found["id"], str(found["period"]), str(found["e"])) == (1, "2026-01-01", "2026-01-02")
+
+
+@pytest.mark.parametrize("source", ["FULL"], indirect=True)
+def test_a_stream_goes_on_at_another_server(source: Server) -> None:
+    """Another server_id is another server; its log goes on with GTIDs of the same domain."""
+    ((server_id,),) = source.sql("SELECT @@global.server_id")
+    source.sql("CREATE TABLE a.moved (id INT PRIMARY KEY); INSERT INTO a.moved VALUES (1)")
+    live = {"host": "127.0.0.1", "port": str(source.port), "user": "spark", "password": "pw"}
+    found = []
+    place: dict[str, str | int] = {}
+    for number in (int(server_id), int(server_id) + 1):
+        source.sql(f"SET GLOBAL server_id = {number}; FLUSH BINARY LOGS")
+        given = BinlogDataSource({**live, "shape": "changes", "tables": "a.moved"})
+        reader = given.streamReader(given.schema())
+        place = place or reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+        source.sql(f"INSERT INTO a.moved VALUES ({number + 10})")
+        end = reader.latestOffset(place, ReadAllAvailable())
+        found += [
+            (row["key"], row["seq"][:4])
+            for task in reader.partitions(place, end)
+            for batch in reader.read(task)
+            for row in batch.to_pylist()
+        ]
+        reader.stop()
+        place = end
+    source.sql(f"SET GLOBAL server_id = {server_id}")
+    assert found == [
+        ('{"id":1}', "0000"),
+        (f'{{"id":{int(server_id) + 10}}}', "0000"),
+        (f'{{"id":{int(server_id) + 11}}}', "0001"),
+    ]

@@ -117,7 +117,10 @@ def test_a_live_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ({"path": "/x", "columns": "a,a"}, "a name is there twice"),
         ({"path": "/x", "max_partition_bytes": "0"}, "it is a number of bytes"),
         ({"path": "/x", "max_partition_bytes": "many"}, "it is a number of bytes"),
-        ({"path": "/x", "start": "f:x"}, "it is earliest, latest, FILE or FILE:POS"),
+        (
+            {"path": "/x", "start": "f:x"},
+            "it is earliest, latest, FILE, FILE:POS",
+        ),
         ({"path": "/x", "end": "f"}, "it is FILE:POSITION"),
         ({"path": "/x", "dates": "lenient"}, "it is one of strict, nulls, text"),
         ({"nonsense": "1"}, "'nonsense' is unknown.*; option 'path' is missing"),
