@@ -8,7 +8,7 @@ written names the columns (`_BRANCH.of(3)`), and so does one that was read (`fou
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -31,34 +31,37 @@ class AnyColumn(Protocol):
 
     @property
     def name(self) -> str:
-        """See `Column`."""
+        """See `FilledColumn`."""
 
     @property
     def definition(self) -> str:
-        """See `Column`."""
+        """See `FilledColumn`."""
+
+    @property
+    def quoted(self) -> bytes:
+        """See `FilledColumn`."""
 
     @property
     def selected(self) -> bytes:
-        """See `Column`."""
+        """See `FilledColumn`."""
 
     @property
     def is_read(self) -> bool:
-        """See `Column`."""
+        """See `FilledColumn`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Column(Generic[Value]):
-    """A column of a table, whose values are `Value` here."""
+class FilledColumn(Generic[Value]):
+    """A column that the server fills in, whose values are `Value` here."""
 
     name: str
     definition: str
     """Its type and what else CREATE TABLE says of it."""
-    literal: Callable[[Value], bytes]
     parse: Callable[[object], Value]
     """The value of what the server answers for `selected`."""
-    expression: bytes = b"%b"
+    expression: bytes = field(default=b"%b", kw_only=True)
     """By which it is read; %b is the name."""
-    is_read: bool = True
+    is_read: bool = field(default=True, kw_only=True)
 
     @property
     def quoted(self) -> bytes:
@@ -69,6 +72,13 @@ class Column(Generic[Value]):
     def selected(self) -> bytes:
         """What a query for it selects."""
         return self.expression % self.quoted
+
+
+@dataclass(frozen=True, slots=True)
+class Column(FilledColumn[Value]):
+    """A column that is written."""
+
+    literal: Callable[[Value], bytes]
 
     def of(self, value: Value) -> Pair:
         """Return the column and the literal of a value."""
@@ -87,27 +97,23 @@ def _raw(value: object) -> bytes:
     return value if isinstance(value, bytes) else str(value).encode()
 
 
-def _moment_literal(value: datetime) -> bytes:
-    return b"FROM_UNIXTIME(%d)" % int(value.timestamp())
-
-
 def _moment(value: object) -> datetime:
     return datetime.fromtimestamp(literals.number(value), UTC)
 
 
 def whole(name: str, kind: str = "BIGINT UNSIGNED", more: str = "NOT NULL") -> Column[int]:
     """Return the column of a number."""
-    return Column(name, f"{kind} {more}", _whole_literal, literals.number)
+    return Column(name, f"{kind} {more}", literals.number, _whole_literal)
 
 
 def flag(name: str) -> Column[bool]:
     """Return the column of a truth value."""
-    return Column(name, "TINYINT UNSIGNED NOT NULL", _whole_literal, bool)
+    return Column(name, "TINYINT UNSIGNED NOT NULL", bool, _whole_literal)
 
 
 def text(name: str, definition: str) -> Column[str]:
     """Return the column of a text that fits into it."""
-    return Column(name, definition, literals.text, str)
+    return Column(name, definition, str, literals.text)
 
 
 def said(name: str, definition: str, longest: int = LONGEST_TEXT) -> Column[str]:
@@ -116,7 +122,7 @@ def said(name: str, definition: str, longest: int = LONGEST_TEXT) -> Column[str]
     def literal(value: str) -> bytes:
         return literals.blob(value[:longest].encode("utf-8", "replace"))
 
-    return Column(name, definition, literal, str)
+    return Column(name, definition, str, literal)
 
 
 def _text_or_none(value: object) -> str | None:
@@ -125,22 +131,26 @@ def _text_or_none(value: object) -> str | None:
 
 def text_or_null(name: str, kind: str) -> Column[str | None]:
     """Return the column of a text that may be missing."""
-    return Column(name, f"{kind} NULL", literals.nullable, _text_or_none)
+    return Column(name, f"{kind} NULL", _text_or_none, literals.nullable)
 
 
 def raw(name: str, definition: str) -> Column[bytes]:
     """Return the column of bytes."""
-    return Column(name, definition, literals.blob, _raw)
+    return Column(name, definition, _raw, literals.blob)
 
 
 def in_hex(name: str, definition: str) -> Column[bytes]:
     """Return the column of bytes that are read in hexadecimal, so in any character set."""
     return Column(
-        name, definition, literals.blob, lambda value: bytes.fromhex(str(value)), b"HEX(%b)"
+        name,
+        definition,
+        lambda value: bytes.fromhex(str(value)),
+        literals.blob,
+        expression=b"HEX(%b)",
     )
 
 
-def moment(name: str, *, changes: bool = False, is_read: bool = True) -> Column[datetime]:
+def moment(name: str, *, changes: bool = False, is_read: bool = True) -> FilledColumn[datetime]:
     """Return the column of the time at which a row was written, or last changed.
 
     It is read in whole seconds since 1970, in any time zone.
@@ -148,12 +158,12 @@ def moment(name: str, *, changes: bool = False, is_read: bool = True) -> Column[
     now = "CURRENT_TIMESTAMP(6)"
     definition = f"TIMESTAMP(6) NOT NULL DEFAULT {now}" + (f" ON UPDATE {now}" if changes else "")
     seconds = b"CAST(FLOOR(UNIX_TIMESTAMP(%b)) AS SIGNED)"
-    return Column(name, definition, _moment_literal, _moment, seconds, is_read)
+    return FilledColumn(name, definition, _moment, expression=seconds, is_read=is_read)
 
 
-CHANNEL: Final = Column("Channel_name", "VARCHAR(64) NOT NULL", literals.text, str, is_read=False)
+CHANNEL: Final = Column("Channel_name", "VARCHAR(64) NOT NULL", str, literals.text, is_read=False)
 ONE_A_CHANNEL: Final = Column(
-    "Channel_name", "VARCHAR(64) NOT NULL PRIMARY KEY", literals.text, str, is_read=False
+    "Channel_name", "VARCHAR(64) NOT NULL PRIMARY KEY", str, literals.text, is_read=False
 )
 
 
@@ -163,7 +173,7 @@ class StoredRow:
 
     values: Mapping[str, object]
 
-    def __getitem__(self, column: Column[Value]) -> Value:
+    def __getitem__(self, column: FilledColumn[Value]) -> Value:
         """Return the value of a column that is read."""
         return column.parse(self.values[column.name])
 

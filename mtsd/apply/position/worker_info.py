@@ -14,9 +14,21 @@ after image, then for each image the null bits of its columns and their values (
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from mtsd.apply.position.table_declaration import TABLE_OPTIONS
+from mtsd.apply.position.table_declaration import (
+    CHANNEL,
+    NAME_COLUMN,
+    SOURCE_POSITION,
+    AnyColumn,
+    ChannelTable,
+    Pair,
+    PositionColumns,
+    StoredRow,
+    Table,
+    raw,
+    text,
+    whole,
+)
 from mtsd.apply.session.family import MYSQL, TargetFamily
 from mtsd.apply.sql import literals
 from mtsd.binlog.bytes.event_type import EventType
@@ -25,7 +37,6 @@ from mtsd.binlog.events.rows import STMT_END
 from mtsd.model.error_numbers import ER
 from mtsd.model.errors import ServerError
 from mtsd.model.gtid import Gtid, GtidSet
-from mtsd.model.position import Position
 from mtsd.schedule.done.executed_groups import ExecutedGroups
 from mtsd.schedule.done.worker_row import WorkerRow
 from mtsd.wire.exchange import Row
@@ -38,51 +49,51 @@ TABLE_ID = (0xFFFF_FFFF_0001).to_bytes(6, "little")
 _TABLE_FLAGS = b"\x01\x00"
 
 
-class _Column(NamedTuple):
-    name: str
-    definition: str
-    type: bytes
-    metadata: bytes
-
-
-def _int(name: str) -> _Column:
-    return _Column(name, "INT UNSIGNED NOT NULL", b"\x03", b"")
-
-
-def _bigint(name: str, comment: str = "") -> _Column:
-    definition = "BIGINT UNSIGNED NOT NULL" + (f" COMMENT '{comment}'" if comment else "")
-    return _Column(name, definition, b"\x08", b"")
-
-
-def _varchar(name: str, characters: int) -> _Column:
-    # In utf8mb4: four bytes per character.
-    size = (4 * characters).to_bytes(2, "little")
-    return _Column(name, f"VARCHAR({characters}) NOT NULL", b"\x0f", size)
-
-
-def _blob(name: str, definition: str, length_bytes: bytes) -> _Column:
-    return _Column(name, f"{definition} NOT NULL", b"\xfc", length_bytes)
-
-
-COLUMNS = (
-    _int("Id"),
-    _varchar("Relay_log_name", 512),
-    _bigint("Relay_log_pos"),
-    _varchar("Master_log_name", 512),
-    _bigint("Master_log_pos"),
-    _varchar("Checkpoint_relay_log_name", 512),
-    _bigint("Checkpoint_relay_log_pos"),
-    _varchar("Checkpoint_master_log_name", 512),
-    _bigint("Checkpoint_master_log_pos"),
-    _bigint("Checkpoint_seqno", "number of the group of bit 0"),
-    _varchar("Checkpoint_gtid", 128),
-    _int("Checkpoint_group_size"),
-    _blob("Checkpoint_group_bitmap", "LONGBLOB", b"\x04"),
-    _blob("Executed_gtids", "LONGTEXT", b"\x04"),
-    _blob("Origin", "TEXT", b"\x02"),
-    _varchar("Channel_name", 64),
-    _bigint("Token", "moves on with all that the worker sends at once"),
+_ID = whole("Id", "INT UNSIGNED")
+_RELAY = PositionColumns(text("Relay_log_name", NAME_COLUMN), whole("Relay_log_pos"))
+_CHECKPOINT_RELAY = PositionColumns(
+    text("Checkpoint_relay_log_name", NAME_COLUMN), whole("Checkpoint_relay_log_pos")
 )
+_CHECKPOINT = PositionColumns(
+    text("Checkpoint_master_log_name", NAME_COLUMN), whole("Checkpoint_master_log_pos")
+)
+_BASE = whole("Checkpoint_seqno", more="NOT NULL COMMENT 'number of the group of bit 0'")
+_FIRST_GTID = text("Checkpoint_gtid", "VARCHAR(128) NOT NULL")
+_SIZE = whole("Checkpoint_group_size", "INT UNSIGNED")
+_BITMAP = raw("Checkpoint_group_bitmap", "LONGBLOB NOT NULL")
+_GTIDS = text("Executed_gtids", "LONGTEXT NOT NULL")
+_ORIGIN = raw("Origin", "TEXT NOT NULL")
+_TOKEN = whole("Token", more="NOT NULL COMMENT 'moves on with all that the worker sends at once'")
+_CHANGED: tuple[AnyColumn, ...] = (
+    _RELAY.file, _RELAY.offset, SOURCE_POSITION.file, SOURCE_POSITION.offset,
+    _CHECKPOINT_RELAY.file, _CHECKPOINT_RELAY.offset, _CHECKPOINT.file, _CHECKPOINT.offset,
+    _BASE, _FIRST_GTID, _SIZE, _BITMAP, _GTIDS,
+)  # fmt: skip
+COLUMNS: tuple[AnyColumn, ...] = (_ID, *_CHANGED, _ORIGIN, CHANNEL, _TOKEN)
+_READ = (
+    _ID, SOURCE_POSITION.file, SOURCE_POSITION.offset, _CHECKPOINT.file, _CHECKPOINT.offset, _BASE,
+    _FIRST_GTID, _BITMAP, _GTIDS, _TOKEN,
+)  # fmt: skip
+
+
+def _in_table_map(column: AnyColumn) -> tuple[bytes, bytes]:
+    """Return type and metadata of a column, as a Table_map event has them."""
+    kind = column.definition.split()[0]
+    if kind.startswith("VARCHAR"):
+        # In utf8mb4: four bytes per character.
+        characters = int(kind.removeprefix("VARCHAR(").removesuffix(")"))
+        return b"\x0f", (4 * characters).to_bytes(2, "little")
+    return _TYPES[kind]
+
+
+_TYPES = {
+    "INT": (b"\x03", b""),
+    "BIGINT": (b"\x08", b""),
+    # How many bytes its length has.
+    "TEXT": (b"\xfc", b"\x02"),
+    "LONGBLOB": (b"\xfc", b"\x04"),
+    "LONGTEXT": (b"\xfc", b"\x04"),
+}
 
 
 def _columns(*names: str) -> bytes:
@@ -97,7 +108,9 @@ _OFTEN = _columns(
     "Relay_log_pos", "Master_log_pos", "Checkpoint_group_size", "Checkpoint_group_bitmap",
     "Executed_gtids", "Token",
 )  # fmt: skip
-_ALL = _columns(*(c.name for c in COLUMNS if c.name not in {"Id", "Origin", "Channel_name"}))
+_ALL = _columns(*(column.name for column in (*_CHANGED, _TOKEN)))
+_NAMES = tuple(column.quoted for column in (*_CHANGED, _TOKEN))
+_AND_ID = b" AND %b=%%d" % _ID.quoted
 _U32 = struct.Struct("<I")
 _U64 = struct.Struct("<Q")
 _TIME_AND_SERVER = struct.Struct("<I1xI")
@@ -120,17 +133,17 @@ class WorkerInfo:
     """Statements and events on slave_worker_info for one channel in one schema."""
 
     def __init__(self, schema: str, channel: str) -> None:
-        self.name = literals.name(schema) + b"." + literals.name(_TABLE)
-        self._channel = literals.text(channel)
-        self._of_channel = b" WHERE `Channel_name`=" + self._channel
+        self._table = ChannelTable(Table(_TABLE, COLUMNS), schema, channel)
+        self.name = self._table.name
         self._schema = schema
+        described = [_in_table_map(column) for column in COLUMNS]
         self._map = b"".join((
             TABLE_ID, _TABLE_FLAGS,
             bytes((len(schema),)), schema.encode(), b"\0",
             bytes((len(_TABLE),)), _TABLE.encode(), b"\0",
-            _WIDTH, *(column.type for column in COLUMNS),
-            bytes((sum(len(column.metadata) for column in COLUMNS),)),
-            *(column.metadata for column in COLUMNS),
+            _WIDTH, *(kind for kind, _ in described),
+            bytes((sum(len(metadata) for _, metadata in described),)),
+            *(metadata for _, metadata in described),
             bytes((len(COLUMNS) + 7) // 8),
         ))  # fmt: skip
 
@@ -139,11 +152,7 @@ class WorkerInfo:
         keys = "PRIMARY KEY (`Channel_name`, `Id`),\n  UNIQUE KEY (`Token`)"
         if family.finds_by_primary_key:
             keys = "PRIMARY KEY (`Token`),\n  UNIQUE KEY (`Channel_name`, `Id`)"
-        columns = ",\n".join(f"  `{column.name}` {column.definition}" for column in COLUMNS)
-        return (
-            f"CREATE TABLE IF NOT EXISTS {self.name.decode()} (\n{columns},\n"
-            f"  {keys}\n) {TABLE_OPTIONS}"
-        ).encode()
+        return Table(_TABLE, COLUMNS, keys).definition(self._schema)
 
     def select_columns(self) -> bytes:
         """Return the query for the table's column names in order, one per row."""
@@ -155,51 +164,33 @@ class WorkerInfo:
 
     def select(self) -> bytes:
         """Return the query for all workers' rows, for `row`."""
-        return (
-            b"SELECT `Id`,`Master_log_name`,`Master_log_pos`,`Checkpoint_master_log_name`,"
-            b"`Checkpoint_master_log_pos`,`Checkpoint_seqno`,`Checkpoint_gtid`,"
-            b"`Checkpoint_group_bitmap`,`Executed_gtids`,`Token`"
-            b" FROM " + self.name + self._of_channel
-        )
+        return self._table.select(b",".join(column.selected for column in _READ))
 
     def select_token(self, worker: int) -> bytes:
         """Return the query for the token in the row of the worker of that Id, if it has one."""
-        return b"SELECT `Token` FROM %b%b AND `Id`=%d" % (self.name, self._of_channel, worker)
+        return self._table.select(_TOKEN.selected, _is(worker))
 
     def row(self, found: Row) -> WorkerRow:
         """Parse a row of `select`."""
-        id_, file, offset, *checkpoint, base_number, first_gtid, bitmap, gtids, token = found
-        base = literals.number(base_number)
+        row = StoredRow(dict(zip((column.name for column in _READ), found, strict=True)))
+        last = SOURCE_POSITION.read(row)
         return WorkerRow(
-            literals.number(id_),
-            Position(str(file), literals.number(offset)) if file else None,
-            Position(str(checkpoint[0]), literals.number(checkpoint[1])),
-            ExecutedGroups.from_bitmap(
-                base, bitmap if isinstance(bitmap, bytes) else str(bitmap).encode()
-            ),
-            GtidSet.parse(str(gtids)),
-            literals.number(token),
-            _aligned(str(first_gtid), base),
+            row[_ID],
+            last if last.file else None,
+            _CHECKPOINT.read(row),
+            ExecutedGroups.from_bitmap(row[_BASE], row[_BITMAP]),
+            GtidSet.parse(row[_GTIDS]),
+            row[_TOKEN],
+            _aligned(row[_FIRST_GTID], row[_BASE]),
         )
 
     def replace(self, row: WorkerRow) -> bytes:
         """Return the statement that rewrites a worker's row completely."""
-        columns = [
-            (b"`Channel_name`", self._channel),
-            (b"`Id`", b"%d" % row.id),
-            (b"`Origin`", b"X''"),
-            *_values(row),
-        ]
-        return b"REPLACE" + literals.insert(self.name, columns).removeprefix(b"INSERT")
+        return self._table.replace(_ID.of(row.id), _ORIGIN.of(b""), *_values(row))
 
     def update(self, row: WorkerRow) -> bytes:
         """Return the statement that a worker's transaction ends with."""
-        return b"UPDATE %b SET %b%b AND `Id`=%d" % (
-            self.name,
-            literals.assignments(_values(row)),
-            self._of_channel,
-            row.id,
-        )
+        return self._table.update(literals.assignments(_values(row)), _is(row.id))
 
     def present(self, row: WorkerRow) -> bytes:
         """Return the statement that fails with error ROW_GONE if the worker has no row.
@@ -207,7 +198,7 @@ class WorkerInfo:
         A statement of a group may have deleted it: through a trigger, for example, of which a
         MariaDB's binary log says nothing.
         """
-        return present(b"%b%b AND `Id`=%d" % (self.name, self._of_channel, row.id))
+        return present(self.name + self._table.of_channel + _is(row.id))
 
     def events(
         self, row: WorkerRow, after: WorkerRow, last: bytes, flags: int
@@ -245,12 +236,11 @@ class WorkerInfo:
 
     def delete_all(self) -> bytes:
         """Return the statement that removes all rows of the channel."""
-        return b"DELETE FROM " + self.name + self._of_channel
+        return self._table.delete()
 
     def delete(self, ids: Sequence[int]) -> bytes:
         """Return the statement that removes rows that the low-water mark has passed."""
-        listed = b",".join(b"%d" % id_ for id_ in ids)
-        return b"DELETE FROM %b%b AND `Id` IN (%b)" % (self.name, self._of_channel, listed)
+        return self._table.delete(b" AND %b IN (%b)" % (_ID.quoted, b",".join(map(_number, ids))))
 
 
 def present(rows: bytes) -> bytes:
@@ -320,23 +310,24 @@ def _text(value: str) -> bytes:
     return len(raw).to_bytes(2, "little") + raw
 
 
-def _values(row: WorkerRow) -> list[tuple[bytes, bytes]]:
+def _values(row: WorkerRow) -> list[Pair]:
     file, offset = literals.place(row.last)
     checkpoint_file, checkpoint_offset = literals.place(row.checkpoint)
     bitmap = row.executed.bitmap()
-    return [
-        (b"`Relay_log_name`", file),
-        (b"`Relay_log_pos`", offset),
-        (b"`Master_log_name`", file),
-        (b"`Master_log_pos`", offset),
-        (b"`Checkpoint_relay_log_name`", checkpoint_file),
-        (b"`Checkpoint_relay_log_pos`", checkpoint_offset),
-        (b"`Checkpoint_master_log_name`", checkpoint_file),
-        (b"`Checkpoint_master_log_pos`", checkpoint_offset),
-        (b"`Checkpoint_seqno`", b"%d" % row.executed.base),
-        (b"`Checkpoint_gtid`", literals.text(_first_gtid(row))),
-        (b"`Checkpoint_group_size`", b"%d" % len(bitmap)),
-        (b"`Checkpoint_group_bitmap`", literals.blob(bitmap)),
-        (b"`Executed_gtids`", literals.text(str(row.gtids))),
-        (b"`Token`", b"%d" % row.token),
-    ]
+    # In the order of `_CHANGED`.
+    values = (
+        file, offset, file, offset,
+        checkpoint_file, checkpoint_offset, checkpoint_file, checkpoint_offset,
+        _number(row.executed.base), literals.text(_first_gtid(row)),
+        _number(len(bitmap)), literals.blob(bitmap), literals.text(str(row.gtids)),
+        _number(row.token),
+    )  # fmt: skip
+    return list(zip(_NAMES, values, strict=True))
+
+
+def _number(value: int) -> bytes:
+    return b"%d" % value
+
+
+def _is(worker: int) -> bytes:
+    return _AND_ID % worker
