@@ -6,7 +6,7 @@ locks.
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from mtsd.model.group import Group, PositionReached, StreamItem
 from mtsd.model.low_water_mark import LowWaterMark
@@ -48,6 +48,8 @@ class Coordinator:
         """How many definitions have been applied: what is known about tables may have changed."""
         self.records_left: set[int] = set()
         """The numbers of groups that are done, and still have a record that they are in doubt."""
+        self.settlers: list[Callable[[], Awaitable[None]]] = []
+        """What settles, for each worker, what it owes."""
         self.after_definition: Callable[[Group], None] | None = None
         """What to call then."""
         self.pulse = Pulse()
@@ -117,7 +119,9 @@ class Coordinator:
     async def drained(self, cause: WaitCause | None = None) -> None:
         """Wait until everything that was added has committed, or nothing more will.
 
-        The wait is accounted to `cause`, if there is one.
+        In the first case nothing is owed either: no worker uses its session before there is more
+        for it, so others may. The wait is accounted to `cause`, if there is one. Raises ApplyError,
+        ConnectionLostError.
         """
         scheduler = self.scheduler
         with self.pulse.waiting(Wait.EARLIER_GROUPS):
@@ -126,6 +130,10 @@ class Coordinator:
                 self._room.clear()
                 await self._room.wait()
         scheduler.reading_waits(None)
+        if not self.ended.is_set():
+            with self.pulse.waiting(Wait.TARGET):
+                for settle in self.settlers:
+                    await settle()
 
     async def turn(self, worker: int, number: int, timeout_s: float | None = None) -> bool:
         """Wait until everything before the worker's group has committed; return whether it has.

@@ -4,6 +4,10 @@ A definition is done when the server says so. Its place in the worker's row come
 worker commits next: its next transaction, the next record, or `settle_owed`, where nothing comes.
 A low-water mark that passes the group says the same. So between two definitions there is one
 commit, not two, and between a definition and a transaction of rows none.
+
+A worker that waits for more may use its session at any time to settle what it owes. Whoever else
+wants to use it, as large groups do that are streamed, has to wait until nothing is owed
+(`Coordinator.drained`): a BEGIN of the settlement would commit what is open there.
 """
 
 import asyncio
@@ -44,6 +48,8 @@ class Settlements:
         self._flight = flight
         self._stored = stored
         self._records_left = records_left
+        self._settling = asyncio.Lock()
+        """Held while the session is used for what is owed: the worker is not alone in asking."""
         self._record: InDoubt | None = None
         """Of what is owed, or was owed last."""
         self._reached = reached
@@ -119,15 +125,18 @@ class Settlements:
 
         Raises ApplyError if that is impossible; ConnectionLostError.
         """
-        if not self.is_owed or self._record is None:
-            return
+        async with self._settling:
+            if self.is_owed and self._record is not None:
+                await self._settle_owed(self._record)
+
+    async def _settle_owed(self, record: InDoubt) -> None:
         number = self._flight.owed
         row = self.row_after(())
         await self._reached(FaultPoint.BEFORE_SETTLED)
         try:
             await self._records.settle(row, number)
         except ServerError as error:
-            raise not_settled(self._record, error) from error
+            raise not_settled(record, error) from error
         self.settled(row)
         self._records_left.discard(number)
         await self._reached(FaultPoint.AFTER_SETTLED)

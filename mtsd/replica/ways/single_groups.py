@@ -60,6 +60,7 @@ class SingleGroups:
             progress.coordinator.records_left,
             reached,
         )
+        progress.coordinator.settlers.append(self.settlements.settle_owed)
         self._reached = reached
 
     async def apply(self, unit: Batch) -> None:

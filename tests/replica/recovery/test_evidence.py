@@ -2,6 +2,7 @@
 
 import random
 import re
+import time
 from itertools import product
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from mtsd.model.fault_points import FaultPoint
 from tests.fix_daemon import SIGKILLED, catch_up, command, servers_and_daemon
+from tests.fix_kills import SMALL
 from tests.fix_servers import wait_for
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess
@@ -105,6 +107,21 @@ def test_a_settlement_that_is_owed(kind: str, tmp_path: Path) -> None:
         # It is settled by itself where nothing comes.
         wait_for(pair.target, records, 0)
         daemon.kill()
+        # Nor does the worker use its session while a large transaction is streamed there.
+        pair.source.sql(
+            "ALTER TABLE a.t MODIFY v VARCHAR(300); SET cte_max_recursion_depth = 5000;"
+            "INSERT INTO a.t WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n"
+            " WHERE i < 4000) SELECT i, REPEAT('x', 250) FROM n"
+        )
+        daemon.settings.update(SMALL)
+        daemon.settings.update({"replica.checkpoint_period": 60, "replica.parallel_workers": 1})
+        daemon.start(fault=f"{FaultPoint.BEFORE_CHUNK}:3:waits")
+        while not (daemon.folder / "there").exists():
+            assert daemon.running, daemon.last_words()
+            time.sleep(0.02)
+        time.sleep(1.5)
+        daemon.kill()
+        assert pair.target.sql("SELECT COUNT(*) FROM a.t WHERE id >= 10") == [(0,)]
         catch_up(daemon)
         assert differences(pair.source, pair.target) == []
 
