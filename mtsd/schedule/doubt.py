@@ -205,14 +205,14 @@ def trace_of_definition(
     return Trace(has_gtid, has_gtid or thread, thread)
 
 
-def lasts(*, has_gtid: bool, has_thread: bool, undoes_logged: bool) -> bool:
+def lasts(*, has_gtid: bool, has_thread: bool, may_be_undone: bool) -> bool:
     """Return whether the trace of a definition tells that it is there, whatever comes after.
 
-    A GTID does. So does a thread id in the target's binlog, if that is a server which never undoes
-    what it has logged (`undoes_logged`): one that does so when it recovers logs a DROP TABLE then,
+    A GTID does. So does a thread id in the target's binlog, unless it `may_be_undone` although it
+    is logged: a server that does so with a CREATE TABLE when it recovers logs a DROP TABLE then,
     and that may be of a later group's table of the same name.
     """
-    return has_gtid or (has_thread and not undoes_logged)
+    return has_gtid or (has_thread and not may_be_undone)
 
 
 @dataclass(frozen=True, slots=True)

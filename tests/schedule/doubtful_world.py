@@ -14,7 +14,14 @@ from mtsd.model.group import GroupKind
 from mtsd.model.outcome.reason import Refused
 from mtsd.model.position import NOWHERE, Position
 from mtsd.model.server import Flavour
-from mtsd.replica.recovery.verdict import Logged, Verdict, judge, judge_branch, judge_logged
+from mtsd.replica.recovery.verdict import (
+    Logged,
+    Verdict,
+    creates_table,
+    judge,
+    judge_branch,
+    judge_logged,
+)
 from mtsd.schedule.doubt import (
     WHOLE,
     Act,
@@ -193,7 +200,7 @@ class World:
         told = lasts(
             has_gtid=bool(note.evidence),
             has_thread=bool(note.thread),
-            undoes_logged=self.kind.flavour is Flavour.MARIADB,
+            may_be_undone=self.kind.flavour is Flavour.MARIADB and creates_table(note.statement),
         )
         return (effects[0]._replace(lasts=told),)
 

@@ -32,7 +32,8 @@ IN_MEMORY = {
     "under a GTID that no log shows": Kind((DDL,), gtids=True),
     "under a GTID, may stop in its middle": Kind((DDL,), gtids=True, may_leave_a_part=True),
     "in the target's log": Kind((DDL,), logged=True),
-    "in the log of a MariaDB": Kind(
+    "in the log of a MariaDB": Kind((DDL,), logged=True, flavour=Flavour.MARIADB),
+    "a table, in the log of a MariaDB": Kind(
         (DDL,), statement=b"CREATE TABLE a.t (i INT)", logged=True, flavour=Flavour.MARIADB
     ),
     "by an error number": Kind((DDL,), statement=b"CREATE TABLE a.t (i INT)"),

@@ -76,7 +76,7 @@ class TargetFamily:
     creates_and_fills: bool
     """CREATE TABLE … START TRANSACTION stays open for the rows, if it is logged."""
     undoes_logged: bool
-    """When it recovers from a crash it may undo definitions that are in its binlog."""
+    """When it recovers from a crash it may undo a CREATE TABLE that is in its binlog."""
     renames_temporary: bool
     """RENAME TABLE renames temporary tables, too."""
     disabled_event: tuple[tuple[Version, bytes], ...]

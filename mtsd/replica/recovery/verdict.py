@@ -234,11 +234,20 @@ def _undoes(recovered: bytes, doubt: InDoubt) -> bool:
     if not recovered.endswith(_DROPPED_BY_RECOVERY):
         return False
     dropped = _table_after(recovered, b"DROP")
-    created = _table_after(doubt.statement, b"CREATE")
+    created = _created_table(doubt.statement)
     if dropped is None or created is None or dropped[1] != created[1]:
         return False
     databases = {created[0]} if created[0] else set(doubt.databases.lower().split(","))
     return dropped[0] in databases
+
+
+def creates_table(statement: bytes) -> bool:
+    """Return whether a definition is one that `judge_logged` may take for undone."""
+    return _created_table(statement) is not None
+
+
+def _created_table(statement: bytes) -> tuple[str, str] | None:
+    return _table_after(statement, b"CREATE")
 
 
 def _table_after(statement: bytes, verb: bytes) -> tuple[str, str] | None:

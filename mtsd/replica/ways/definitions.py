@@ -14,6 +14,7 @@ from mtsd.model.outcome.command import command
 from mtsd.model.outcome.failed_group import FailedGroup
 from mtsd.model.statement_text import StatementText
 from mtsd.model.step import Statement
+from mtsd.replica.recovery.verdict import creates_table
 from mtsd.replica.ways.created_table import CreatedTable
 from mtsd.replica.ways.doubtful import Doubtful, HalfAppliedError
 from mtsd.replica.ways.in_doubt import InDoubtWorker, doubt_of_definition
@@ -47,7 +48,7 @@ async def apply_definition(
     told = lasts(
         has_gtid=bool(record.evidence),
         has_thread=bool(record.thread),
-        undoes_logged=applier.session.family.undoes_logged,
+        may_be_undone=applier.session.family.undoes_logged and creates_table(record.statement),
     )
     definition = await applier.definitions.ready(group, record.evidence, record.thread)
     doubtful = Doubtful(
