@@ -55,7 +55,7 @@ def _of_table(changes: DataFrame, keys: tuple[str, ...]) -> DataFrame:
     return (
         rows.where(F.col("_op").isin(INSERT, POSTIMAGE))
         .crossJoin(F.broadcast(ended))
-        .where(F.col("_seq") > F.coalesce(_ENDED, F.lit("")))
+        .where(F.col(_ENDED).isNull() | (F.col("_seq") > F.col(_ENDED)))
         .drop(_ENDED)
     )
 

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,27 @@ def test_a_folder_that_grows(source: Server, writer: Writer, stream: Make) -> No
     batches = typed.batches
     assert sum(typed.run()) == 0
     assert typed.batches == batches
+
+
+def test_a_first_copy_and_the_changes_since(
+    spark: SparkSession, source: Server, writer: Writer
+) -> None:
+    writer.write(3)
+    ((executed,),) = source.sql("SELECT @@global.gtid_executed")
+    writer.write(3)
+    with closing(source.client("s")) as client, client.cursor() as cursor:
+        cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        writer.write(3)
+        cursor.execute("SELECT id, name, balance FROM t")
+        rows = cursor.fetchall()
+    writer.write(3)
+    copy = spark.createDataFrame(rows, "id BIGINT, name STRING, balance DECIMAL(20, 4)")
+    copy = copy.selectExpr("'insert' AS _op", "'' AS _seq", "*")
+    changes = spark.read.format("mtsd_binlog").options(
+        shape="table", table="s.t", start=f"gtid:{executed}"
+    )
+    everything = changes.load(str(source.datadir)).unionByName(copy, allowMissingColumns=True)
+    assert checksum_of(everything, "id") == writer.checksum()
 
 
 @pytest.mark.parametrize("shape", ["events", "groups", "changes"])
