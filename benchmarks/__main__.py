@@ -24,11 +24,11 @@ from benchmarks.parts import (
     spark,
     stalls,
 )
-from benchmarks.parts.backlog import Applied, Pair
 from benchmarks.parts.cpu import Stages
 from benchmarks.parts.lag import Lag
 from benchmarks.replicas import machine
 from benchmarks.replicas.external import installed
+from benchmarks.replicas.runs import Applied, Pair
 from mtsd.schedule.policies.choice import POLICIES
 
 PARTS: Final = (
@@ -233,18 +233,15 @@ def _stalls(args: argparse.Namespace, results: Results) -> None:
 
 
 def _mixed(args: argparse.Namespace, results: Results) -> None:
-    found: dict[str, list[tuple[copies.Counted, copies.Counted]]] = {}
     with mixed.loaded_source(args.mixed_transactions) as load:
         for _ in range(args.repeat):
             for variant, durable in ((MIXED, True), (MIXED_NOT_DURABLE, False)):
-                native, mtsd = load.pair(args.workers, durable=durable)
-                found.setdefault(variant, []).append((native, mtsd))
-                results.add(variant, Pair(native.applied, mtsd.applied))
+                results.add(variant, load.pair(args.workers, durable=durable))
     title = f"Mixed: {load.transactions:,} transactions, definitions among them"
-    pairs = {variant: results.pairs[variant] for variant in found}
+    pairs = {variant: results.pairs[variant] for variant in (MIXED, MIXED_NOT_DURABLE)}
     print(report.applied_table(title, _runs(pairs)))
     print(report.pairs_table(title, pairs))
-    print(copies.table(found))
+    print(copies.table(pairs))
     results.figures += [figures.ratio(variant, 1, row) for variant, row in pairs.items()]
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
-from benchmarks.parts.backlog import Applied, Pair
 from benchmarks.parts.lag import Lag
+from benchmarks.replicas.runs import Applied, Pair
 
 MEGABYTE: Final = 1_000_000
 

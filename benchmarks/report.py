@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 
 from benchmarks.figures import MEGABYTE, Figure, Range
-from benchmarks.parts.backlog import Applied, Pair
 from benchmarks.parts.cpu import Stages
 from benchmarks.parts.lag import Lag
 from benchmarks.replicas.machine import DISTURBED, Load
+from benchmarks.replicas.runs import Applied, Pair
 
 _LOAD_HEADS = f"{'load':>7}{'others':>8}"
 

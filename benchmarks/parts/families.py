@@ -4,19 +4,23 @@ As in `benchmarks.parts.backlog`, but on both families, and up to the moment whe
 last transaction: a MariaDB's binlog has commit times in whole seconds only.
 """
 
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks.parts.backlog import Applied, Pair, RowsDifferError
 from benchmarks.replicas import servers
-from benchmarks.replicas.external import External
-from benchmarks.replicas.machine import watched
 from benchmarks.replicas.native import NativeReplica
 from benchmarks.replicas.native_mariadb import NativeMariadbReplica
-from benchmarks.replicas.process import cpu_seconds
+from benchmarks.replicas.runs import (
+    Applied,
+    LastSeen,
+    Pair,
+    RowsDifferError,
+    Work,
+    run_mtsd,
+    run_native,
+)
 from tests.load import mariadb, small
 from tests.load.compare import differences
 from tests.replica.daemon_process import Value
@@ -28,8 +32,6 @@ MARIADB: Final = "MariaDB"
 CLIENTS: Final = 16
 _SESSION: Final = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
 """Understood by both families."""
-_TIMEOUT_S: Final = 900.0
-_POLL_S: Final = 0.01
 _MARIADB: Final[Options] = {
     "binlog_format": "ROW",
     "innodb_buffer_pool_size": "1G",
@@ -102,37 +104,9 @@ def pair(source: Server, load: FamilyLoad, workers: int, *, native_first: bool) 
 def _native(source: Server, load: FamilyLoad, workers: int) -> Applied:
     with _target(load, workers) as target:
         _prepare(target, load)
-        replica = (
-            NativeReplica(source, target)
-            if load.family == MYSQL
-            else NativeMariadbReplica(source, target)
-        )
-        replica.receive(_TIMEOUT_S)
-        watch = watched(source, target)
-        cpu = cpu_seconds(target.pid)
-        began = time.monotonic()
-        replica.start_applying()
-        while not _has_last(target, load):
-            replica.check(began + _TIMEOUT_S)
-            time.sleep(_POLL_S)
-        seconds = time.monotonic() - began
-        cpu = cpu_seconds(target.pid) - cpu
-        seen = watch.ended()
-        replica.stop()
-        _verify(source, target, load)
-        return Applied(
-            replica="the server's own",
-            source_transactions=load.transactions,
-            target_transactions=load.target_transactions,
-            seconds=seconds,
-            seconds_of_commits=seconds,
-            start_up=0.0,
-            server_cpu=cpu,
-            own_cpu=None,
-            peak_memory=None,
-            load=seen,
-            settings=servers.settings(target),
-        )
+        of_mysql = load.family == MYSQL
+        replica = (NativeReplica if of_mysql else NativeMariadbReplica)(source, target)
+        return run_native(source, target, replica, _work(load))
 
 
 def _external(source: Server, load: FamilyLoad, workers: int) -> Applied:
@@ -142,31 +116,12 @@ def _external(source: Server, load: FamilyLoad, workers: int) -> Applied:
     }
     with _target(load, workers) as target:
         _prepare(target, load)
-        daemon = External(source, target, own)
-        watch = watched(source, target, daemon=daemon)
-        cpu = cpu_seconds(target.pid)
-        with daemon:
-            daemon.wait_until(lambda: _has_last(target, load), _TIMEOUT_S, _POLL_S)
-            ended = time.time()
-            daemon.wait_until_caught_up(_TIMEOUT_S)
-            own_cpu, memory = daemon.cpu_seconds, daemon.peak_memory
-            cpu = cpu_seconds(target.pid) - cpu
-            seen = watch.ended()
-            daemon.stop()
-        _verify(source, target, load)
-        return Applied(
-            replica="mtsd",
-            source_transactions=load.transactions,
-            target_transactions=load.target_transactions,
-            seconds=ended - daemon.began,
-            seconds_of_commits=ended - daemon.began,
-            start_up=daemon.began - daemon.started,
-            server_cpu=cpu,
-            own_cpu=own_cpu,
-            peak_memory=memory,
-            load=seen,
-            settings=daemon.settings,
-        )
+        return run_mtsd(source, target, own, _work(load))
+
+
+def _work(load: FamilyLoad) -> Work:
+    end = LastSeen(load.target_transactions, lambda target: _has_last(target, load))
+    return Work(load.transactions, end, lambda source, target: _verify(source, target, load))
 
 
 def _target(load: FamilyLoad, workers: int) -> Server:

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from statistics import quantiles
 from typing import Final
 
-from benchmarks.parts.backlog import prepare, verify
+from benchmarks.parts.backlog import prepare
 from benchmarks.replicas import servers
 from benchmarks.replicas.external import External
 from benchmarks.replicas.machine import Load, watched
 from benchmarks.replicas.native import NativeReplica
+from benchmarks.replicas.runs import verify
 from tests.load import small
 from tests.servers.mysqld import Server
 

@@ -5,8 +5,8 @@ from types import MappingProxyType
 from typing import Final
 
 from benchmarks.parts import backlog
-from benchmarks.parts.backlog import Pair
 from benchmarks.replicas import servers
+from benchmarks.replicas.runs import Pair
 from tests.load import small
 from tests.replica.daemon_process import Value
 

@@ -10,7 +10,7 @@ from statistics import median
 from benchmarks.figures import MEGABYTE, Figure, Range, ratio
 from benchmarks.inputs.ordinary import CONNECTIONS, LOADS, NAMES, OrdinaryLoad
 from benchmarks.parts import copies
-from benchmarks.parts.backlog import Pair
+from benchmarks.replicas.runs import Pair
 from tests.servers.mysqld import Server
 
 __all__ = ["NAMES", "Measured", "figures", "measured", "pairs", "table"]
@@ -65,7 +65,7 @@ def measured(
                     # Whichever runs first finds the machine as the previous run has left it.
                     native = native or made.native(workers, durable=durable)
                     for policy, run in runs.items():
-                        rounds[policy].append(Pair(native.applied, run.applied))
+                        rounds[policy].append(Pair(native, run))
                 for policy, pairs_ in rounds.items():
                     one = Measured(load.name, policy, durable, made.binlog_bytes, pairs_)
                     found.append(one)

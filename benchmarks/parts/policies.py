@@ -8,8 +8,8 @@ from typing import Final
 
 from benchmarks.figures import Figure, Range
 from benchmarks.parts import backlog
-from benchmarks.parts.backlog import Applied
 from benchmarks.replicas import servers
+from benchmarks.replicas.runs import Applied
 from mtsd.schedule.policies.choice import POLICIES
 from tests.load import small
 from tests.replica.daemon_process import Value
