@@ -10,6 +10,7 @@ import pytest
 
 from mtsd.model.group import Group, GroupChunk, GroupClosed, GroupKind, GroupOpened
 from mtsd.model.position import Position
+from mtsd.model.step import Rows
 from mtsd.replica.core.coordinator import Coordinator
 from mtsd.replica.run.dispatch import Dispatcher
 from mtsd.replica.workers.streamed_groups import StreamedGroups
@@ -24,8 +25,8 @@ from tests.schedule.worlds.streams import START_MARK, Shape, group_of
 GROUP = group_of(Shape(("a",), kind=GroupKind.NON_TRANSACTIONAL), 1, Position("binlog.000001", 500))
 ITEMS = (
     GroupOpened(1, GROUP.gtid, 0, 1 << 30, b""),
-    GroupChunk((), 1),
-    GroupChunk((), 1),
+    GroupChunk((Rows((), None),), 1),
+    GroupChunk((Rows((), None),), 1),
     GroupClosed(replace(GROUP, steps=())),
 )
 
