@@ -189,16 +189,16 @@ class Trace(NamedTuple):
 
 
 def trace_of_definition(
-    *, has_gtid: bool, is_apart: bool, repeats: bool, depends_on_thread: bool
+    *, has_gtid: bool, is_separate: bool, repeats: bool, depends_on_thread: bool
 ) -> Trace:
     """Return what the record of a definition names, as far as the target has it.
 
-    `is_apart`: it is a CREATE TABLE … SELECT, whose table is created by itself, and by its
+    `is_separate`: it is a CREATE TABLE … SELECT, whose table is created by itself, and by its
     existence shows that. What `repeats` leaves no other trace: a binlog that lacks it a second time
     tells nothing. What does something else under another thread id has to keep that of the source's
     session.
     """
-    if is_apart:
+    if is_separate:
         return Trace(gtid=False, place=False, thread=False)
     thread = not has_gtid and not repeats and not depends_on_thread
     # Beside the GTID, it tells whether the target has been restarted since.

@@ -223,7 +223,7 @@ class World:
         if kind.kinds[0] in {GroupKind.DDL, GroupKind.CREATE_SELECT}:
             trace = trace_of_definition(
                 has_gtid=bool(gtid),
-                is_apart=len(kind.effects) > 1,
+                is_separate=len(kind.effects) > 1,
                 repeats=repeats,
                 depends_on_thread=False,
             )

@@ -80,9 +80,9 @@ def test_every_history_applies_it_once(kind: Kind) -> None:
 
 
 def test_the_trace_of_a_definition_is_of_one_attempt() -> None:
-    for has_gtid, is_apart, repeats, depends in product((True, False), repeat=4):
+    for has_gtid, is_separate, repeats, depends in product((True, False), repeat=4):
         trace = trace_of_definition(
-            has_gtid=has_gtid, is_apart=is_apart, repeats=repeats, depends_on_thread=depends
+            has_gtid=has_gtid, is_separate=is_separate, repeats=repeats, depends_on_thread=depends
         )
         assert not (trace.gtid and trace.thread)
         assert trace.place or not trace.thread

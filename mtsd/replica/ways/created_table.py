@@ -28,8 +28,8 @@ class CreatedTable:
     """One such group; `group` is what is known of it at its beginning.
 
     If it `repeats`, the table may have been created before, and an error that says so is ignored.
-    The life: `create`; `fill` where it `is_apart`; the rows, unless it `is_there`; `end`. If one of
-    them raises ServerError, `failed` is due, after an undo; for other errors, `drop`.
+    The life: `create`; `fill` where it `is_separate`; the rows, unless it `is_there`; `end`. If one
+    of them raises ServerError, `failed` is due, after an undo; for other errors, `drop`.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class CreatedTable:
         self._reached = reached
         self._repeats = repeats or applier.definitions.has_made_table(group.number)
         self._doubt: Doubtful | None = None
-        self.is_apart = not applier.rows.creates_and_fills
+        self.is_separate = not applier.rows.creates_and_fills
         """Whether the table is created by itself, and its rows are an ordinary transaction."""
         self.is_there = False
         """Whether the table was there with its rows already."""
@@ -64,7 +64,7 @@ class CreatedTable:
         self.steps = (definition,)
         self._group = group = replace(self._group, steps=self.steps, databases=known)
         record = await doubt_of_definition(
-            applier, group, self._worker, is_apart=self.is_apart, repeats=self._repeats
+            applier, group, self._worker, is_separate=self.is_separate, repeats=self._repeats
         )
         before = errors_of_a_second_time(query.text) or frozenset()
         self._doubt = doubt = Doubtful(
@@ -76,7 +76,7 @@ class CreatedTable:
         )
         await doubt.begin()
         try:
-            if self.is_apart:
+            if self.is_separate:
                 await applier.definitions.make_table(group)
             else:
                 await applier.begin_table(group, record.evidence, record.thread)
@@ -84,7 +84,7 @@ class CreatedTable:
             await applier.undo(error, 0)
             if await self._came_of(error) is not Outcome.DONE:
                 raise
-            self.is_there = not self.is_apart
+            self.is_there = not self.is_separate
 
     async def fill(self, *, partial: bool) -> None:
         """Begin the transaction of the rows; `partial`: it cannot be rolled back."""
@@ -104,10 +104,10 @@ class CreatedTable:
     async def end(self, group: Group, row: WorkerRow) -> None:
         """Commit the rows, and settle the group. Raises ServerError, ApplyError."""
         doubt = self._begun
-        if self.is_apart and not self._by_pieces:
+        if self.is_separate and not self._by_pieces:
             await doubt.done_by(lambda: self._applier.commit_settled(row, group.number))
             return
-        if not self.is_apart and not self.is_there:
+        if not self.is_separate and not self.is_there:
             await self._applier.commit_table()
         await doubt.done(lambda: self._applier.records.settle(row, group.number))
 

@@ -44,7 +44,7 @@ async def apply_definition(
         await _apply_table(applier, table, group, row)
         settlements.settled(row)
         return
-    record = await doubt_of_definition(applier, group, worker, is_apart=False, repeats=repeats)
+    record = await doubt_of_definition(applier, group, worker, is_separate=False, repeats=repeats)
     told = lasts(
         has_gtid=bool(record.evidence),
         has_thread=bool(record.thread),
@@ -95,7 +95,7 @@ async def _apply_table(applier: Applier, table: CreatedTable, group: Group, row:
         raise TypeError(f"group {group.number} without a statement that creates its table")
     try:
         await table.create(definition)
-        if table.is_apart:
+        if table.is_separate:
             maps = frozenset(table_maps(group.rows))
             named = await applier.tables.without_transactions(maps, group.steps)
             await table.fill(partial=bool(named))

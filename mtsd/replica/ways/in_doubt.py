@@ -61,18 +61,18 @@ def doubt_of(
 
 
 async def doubt_of_definition(
-    applier: Applier, group: Group, worker: InDoubtWorker, *, is_apart: bool, repeats: bool
+    applier: Applier, group: Group, worker: InDoubtWorker, *, is_separate: bool, repeats: bool
 ) -> InDoubt:
     """Return the record of a definition, whether in memory or streamed.
 
     Raises ServerError, and ApplyError if the group has to keep a GTID that is used up.
     """
     gtid = ""
-    if not is_apart:
+    if not is_separate:
         gtid = await gtid_for(applier, group, worker, executed=applier.records.has_used)
     trace = trace_of_definition(
         has_gtid=bool(gtid),
-        is_apart=is_apart,
+        is_separate=is_separate,
         repeats=repeats,
         depends_on_thread=depends_on_thread(group),
     )

@@ -170,12 +170,12 @@ class StreamedTable:
         table = self._table
         if not table.steps:
             await table.create(definition_of_streamed(steps))
-            if table.is_apart:
+            if table.is_separate:
                 await table.fill(partial=False)
             steps = steps[1:]
         if table.is_there:
             return ()
-        return await self._pieces.take(steps, table.go_by_pieces) if table.is_apart else steps
+        return await self._pieces.take(steps, table.go_by_pieces) if table.is_separate else steps
 
     async def close(self, group: Group, row: WorkerRow) -> None:
         """See `StreamedWay`."""
