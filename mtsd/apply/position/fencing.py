@@ -13,7 +13,7 @@ from itertools import product
 import structlog
 
 from mtsd.apply.position.lock_holder import holder_text, is_of_own_account, may_kill, sessions
-from mtsd.apply.position.lock_names import CHANNEL, LockNames
+from mtsd.apply.position.lock_names import CHANNEL, LockNames, SessionOf
 from mtsd.apply.position.signs_of_life import Session, SignsOfLife
 from mtsd.apply.session.innodb_monitor import wait_for_ended_sessions
 from mtsd.apply.session.xa import needs_branch_sessions, prepared_xids
@@ -104,10 +104,12 @@ async def fence(
     for a session that cannot be ended, or that takes long to roll back, and until what such a
     session has prepared can be completed.
     """
-    kinds = (False, True) if needs_branch_sessions(connection) else (False,)
+    kinds = [SessionOf.WORKER, SessionOf.OVERLAP]
+    if needs_branch_sessions(connection):
+        kinds.append(SessionOf.BRANCH)
     taken: list[str] = []
-    for id_, branch in product(ids, kinds):
-        lock = locks.session(id_, branch=branch)
+    for id_, kind in product(ids, kinds):
+        lock = locks.session(id_, kind)
         waiting = _Waiting(progress, "a session of a former run")
         while not await take_lock(connection, lock):
             rows = await connection.query(b"SELECT IS_USED_LOCK('%b')" % lock.encode())
@@ -137,7 +139,7 @@ async def _kill(connection: Connection, holder: int) -> None:
 
 async def _holders(connection: Connection, locks: LockNames) -> list[int | None]:
     """Return the connections that hold the locks of the coordinator and of the first workers."""
-    names = map(locks.session, range(CHANNEL, _WATCHED_WORKERS + 1))
+    names = [locks.session(id_) for id_ in range(CHANNEL, _WATCHED_WORKERS + 1)]
     columns = b",".join(b"IS_USED_LOCK('%b')" % lock.encode() for lock in names)
     (row,) = await connection.query(b"SELECT " + columns)
     return [None if id_ is None else int(str(id_)) for id_ in row]

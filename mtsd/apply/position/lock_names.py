@@ -8,6 +8,7 @@ same time agree on it: it is the only row of its table, and who comes second rea
 A name is a digest: who sees one does not know the others.
 """
 
+import enum
 import hashlib
 import hmac
 import secrets
@@ -31,6 +32,16 @@ _DIGITS: Final = 40
 """Errors of a schema, or a table, that does not exist."""
 
 
+class SessionOf(enum.Enum):
+    """Which of a worker's sessions a lock is for."""
+
+    WORKER = ""
+    BRANCH = ":xa"
+    """The one in which it applies an XA transaction."""
+    OVERLAP = ":overlap"
+    """The one in which it applies rows while its own commits."""
+
+
 @dataclass(frozen=True, slots=True)
 class LockNames:
     """The names of one channel's locks."""
@@ -38,13 +49,9 @@ class LockNames:
     token: str = field(repr=False)
     channel: str
 
-    def session(self, session_id: int, *, branch: bool = False) -> str:
-        """Return the lock of a session: CHANNEL, or a worker's id, starting at 1.
-
-        With `branch`, that of the session in which the worker applies an XA transaction.
-        """
-        suffix = f"{session_id}:xa" if branch else f"{session_id}"
-        return f"mtsd:{self._digest('channel', self.channel)}:{suffix}"
+    def session(self, session_id: int, of: SessionOf = SessionOf.WORKER) -> str:
+        """Return the lock of a session: CHANNEL, or a worker's id, starting at 1."""
+        return f"mtsd:{self._digest('channel', self.channel)}:{session_id}{of.value}"
 
     def start(self, source_uuid: str) -> str:
         """Return the lock under which a channel of the schema takes a source."""

@@ -42,8 +42,8 @@ class Coordinator:
         self.stopping = False
         self.finished = False
         """Whether it has stopped because nothing more is to be applied."""
-        self.connections = [0] * len(scheduler.workers)
-        """The target's id of each worker's session."""
+        self.connections: list[set[int]] = [set() for _ in scheduler.workers]
+        """The target's ids of each worker's sessions."""
         self.definitions = 0
         """How many definitions have been applied: what is known about tables may have changed."""
         self.records_left: set[int] = set()

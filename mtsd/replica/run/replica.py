@@ -7,6 +7,7 @@ from time import process_time
 
 import structlog
 
+from mtsd.apply.appliers.applier import Applier
 from mtsd.apply.position.failed_groups import SkippedGroup
 from mtsd.apply.position.position_tables import PositionTables
 from mtsd.apply.session.obstacle import obstacles_here
@@ -296,10 +297,14 @@ class Replica:
         channel = self._session.connection
         awaited = None if channel.is_sending else channel.awaited
         yield OpenSession(channel.thread_id, awaited, channel.close)
-        for worker in self._workers:
-            connection = worker.applier.session.connection
+        for applier in self._appliers():
+            connection = applier.session.connection
             awaited = None if connection.is_sending else connection.awaited
-            yield OpenSession(connection.thread_id, awaited, worker.applier.close)
+            yield OpenSession(connection.thread_id, awaited, applier.close)
+
+    def _appliers(self) -> Iterator[Applier]:
+        for worker in self._workers:
+            yield from worker.appliers
 
     def _target_waits(self, at_least: float) -> list[TargetWait]:
         found = (worker.target_wait(at_least) for worker in self._workers)
@@ -348,8 +353,8 @@ class Replica:
                     " The next start continues from there"
                 )
             )
-            for worker in self._workers:
-                worker.applier.close()
+            for applier in self._appliers():
+                applier.close()
 
     async def _guard(self, coroutine: Coroutine[None, None, None]) -> None:
         try:
@@ -361,8 +366,8 @@ class Replica:
 
     async def _close(self) -> None:
         self._stream.close()
-        for worker in self._workers:
-            worker.applier.close()
+        for applier in self._appliers():
+            applier.close()
         self._session.connection.close()
 
 

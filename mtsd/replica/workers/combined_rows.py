@@ -4,6 +4,7 @@ from mtsd.apply.appliers.applier import Applier
 from mtsd.model.errors import MtsdError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.replica.core.worker_progress import WorkerProgress
+from mtsd.replica.ways.overlapping import Overlapping
 from mtsd.replica.ways.single_groups import SingleGroups
 from mtsd.replica.workers.attempts import Attempts
 from mtsd.replica.workers.commit_order import CommitOrder
@@ -22,6 +23,7 @@ class CombinedRows:
         progress: WorkerProgress,
         singly: SingleGroups,
         attempts: Attempts,
+        overlapping: Overlapping,
         reached: Reached,
     ) -> None:
         self._applier = applier
@@ -31,6 +33,7 @@ class CombinedRows:
         self._flight = progress.flight
         self._singly = singly
         self._attempts = attempts
+        self.overlapping = overlapping
         self._order = CommitOrder(progress.index, progress.coordinator, applier)
         self._reached = reached
 
@@ -47,6 +50,14 @@ class CombinedRows:
             if await self._apply_held():
                 return
             if not await self._coordinator.turn(self._index, number):
+                return
+        batch = flight.next_begun()
+        if self.overlapping.suits(batch):
+            failure = await self.overlapping.apply()
+            if failure is not None:
+                await self._replay(failure.batch, failure.error)
+                return
+            if not flight.has_begun or flight.next_begun() is not batch:
                 return
         packet, bundle = self._singly.packet(self._gather())
         if not self._applier.tables.are_safe(bundle.table_maps) and (

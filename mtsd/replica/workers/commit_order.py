@@ -89,8 +89,9 @@ class CommitOrder:
         coordinator = self._coordinator
         return {
             connection
-            for connection, queue in zip(
+            for connections, queue in zip(
                 coordinator.connections, coordinator.scheduler.workers, strict=True
             )
+            for connection in connections
             if queue.running and queue.running[0].number < number
         }

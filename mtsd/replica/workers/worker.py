@@ -13,6 +13,7 @@ from mtsd.replica.core.worker_progress import WorkerProgress
 from mtsd.replica.ways.choose import BatchWay, choose_batch
 from mtsd.replica.ways.doubtful import HalfAppliedError
 from mtsd.replica.ways.in_doubt import InDoubtWorker
+from mtsd.replica.ways.overlapping import OpenApplier, Overlapping
 from mtsd.replica.ways.single_groups import SingleGroups
 from mtsd.replica.workers.attempts import Attempts, WorkerSettings
 from mtsd.replica.workers.combined_rows import CombinedRows
@@ -21,6 +22,7 @@ from mtsd.replica.workers.statements_together import StatementsTogether
 from mtsd.replica.workers.target_waits import TargetWait, kind_in_words
 from mtsd.schedule.batches.xa_pairs import is_one_transaction
 from mtsd.schedule.done.worker_row import WorkerRow
+from mtsd.wire.connection import Connection
 
 
 class Worker:
@@ -34,12 +36,14 @@ class Worker:
         row: WorkerRow,
         settings: WorkerSettings,
         reached: Reached,
+        open_other: OpenApplier,
     ) -> None:
+        """`open_other` opens another session of the worker's, see `Overlapping`."""
         self.index = index
         self.applier = applier
         self.progress = WorkerProgress(index, coordinator, row)
         self._coordinator = coordinator
-        coordinator.connections[index] = applier.session.connection.thread_id
+        coordinator.connections[index].add(applier.session.connection.thread_id)
         singly = SingleGroups(
             applier,
             self.progress,
@@ -50,7 +54,10 @@ class Worker:
         )
         self._settlements = singly.settlements
         self._attempts = Attempts(applier, self.progress, singly, settings)
-        self._combined = CombinedRows(applier, self.progress, singly, self._attempts, reached)
+        overlapping = Overlapping(applier, open_other, self.progress)
+        self._combined = CombinedRows(
+            applier, self.progress, singly, self._attempts, overlapping, reached
+        )
         self._together = StatementsTogether(self.progress, singly, self._attempts)
         self._one_by_one = OneByOne(self.progress, singly, self._attempts)
         self._obstacles = obstacles_here()
@@ -105,6 +112,11 @@ class Worker:
         return "" if self._obstacles is None else self._obstacles.of(self._attempts.who)
 
     @property
+    def appliers(self) -> tuple[Applier, ...]:
+        """Those of its open sessions, its own first."""
+        return self._combined.overlapping.appliers
+
+    @property
     def busy_seconds(self) -> float:
         """How long it has been applying, what it applies now included."""
         since = self._busy_since
@@ -117,14 +129,19 @@ class Worker:
         `at_least`: or not for so many seconds.
         A packet's transactions are answered one by one: it is the wait for one of them.
         """
-        awaited = self.applier.session.connection.awaited
+        connections = [each.session.connection for each in self.appliers]
+        waiting = [each for each in connections if each.awaited is not None]
+        if not waiting:
+            return None
+        connection = min(waiting, key=_awaited_since)
+        awaited = connection.awaited
         now = asyncio.get_running_loop().time()
         if awaited is None or now - awaited.since < at_least:
             return None
         running = self._coordinator.scheduler.workers[self.index].running
         return TargetWait(
             self.index + 1,
-            self.applier.session.connection.thread_id,
+            connection.thread_id,
             now - awaited.since,
             kind_in_words(awaited.packet, awaited.answered),
             running[0].number if running else 0,
@@ -147,3 +164,7 @@ class Worker:
             # Several are of XA transactions, which are applied one after another.
             return running[0]
         return max(running, key=lambda group: max(map(len, group.rows), default=0))
+
+
+def _awaited_since(connection: Connection) -> float:
+    return 0.0 if connection.awaited is None else connection.awaited.since

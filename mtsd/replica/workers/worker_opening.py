@@ -2,13 +2,15 @@
 
 from dataclasses import replace
 
+import structlog
+
 from mtsd.apply.appliers.applier import Applier
 from mtsd.apply.appliers.making import applier_by_binlog, applier_by_sql
 from mtsd.apply.appliers.sql_rows import ROW_MODE
 from mtsd.apply.branches.branch_sessions import BranchSessions
 from mtsd.apply.position.fencing import take_lock
 from mtsd.apply.position.lock_holder import describe_holder
-from mtsd.apply.position.lock_names import CHANNEL, LockNames
+from mtsd.apply.position.lock_names import CHANNEL, LockNames, SessionOf
 from mtsd.apply.position.position_tables import PositionTables
 from mtsd.apply.rows.convergent_sql import ChangeMode
 from mtsd.apply.session.session import TargetSession
@@ -16,7 +18,7 @@ from mtsd.apply.session.session_settings import SessionSettings
 from mtsd.apply.session.xa import needs_branch_sessions
 from mtsd.apply.tables.known_tables import KnownTables
 from mtsd.config import Settings
-from mtsd.model.errors import NeedsPersonError
+from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import Reached
 from mtsd.model.parallel_type import BY_THE_SOURCE
 from mtsd.model.server import flavour_of_identity
@@ -29,7 +31,10 @@ from mtsd.replica.workers.attempts import WorkerSettings
 from mtsd.replica.workers.worker import Worker
 from mtsd.schedule.done.repair import Repair, again_of
 from mtsd.wire.endpoint import CurrentEndpoint
+from mtsd.wire.failure import BUSY
 from mtsd.wire.traits import ServerTraits
+
+log = structlog.get_logger(__name__)
 
 _TIMEOUT_S = 10
 
@@ -69,28 +74,27 @@ async def open_worker(
         about=about_session(settings, f"worker {CHANNEL + 1 + index}"),
         known=traits,
     )
-    session = await TargetSession.open(target, session_settings, reached=reached)
     worker_id = CHANNEL + 1 + index
     lock = locks.session(worker_id)
-    try:
-        if not await take_lock(session.connection, lock, _TIMEOUT_S):
-            raise NeedsPersonError(
-                f"worker {worker_id} cannot begin, as a session that mtsd did not open is in its"
-                f" place: {await describe_holder(session.connection, lock)}"
-            )
-    except BaseException:
+    session = await TargetSession.open(target, session_settings, reached=reached)
+    if not await _took(session, lock):
+        holder = await describe_holder(session.connection, lock)
         session.connection.close()
-        raise
-    session.states.keep_lock(lock)
+        raise NeedsPersonError(
+            f"worker {worker_id} cannot begin, as a session that mtsd did not open is in its"
+            f" place: {holder}"
+        )
     branch_sessions = None
     if needs_branch_sessions(session.connection):
-        branch_lock = locks.session(worker_id, branch=True)
+        branch_lock = locks.session(worker_id, SessionOf.BRANCH)
         branch_sessions = BranchSessions(
             current, session_settings, branch_lock, found_rows=found_rows, reached=reached
         )
-    return Worker(
-        index,
-        _applier(
+
+    def applier_of(
+        session: TargetSession, branch_sessions: BranchSessions | None = None
+    ) -> Applier:
+        return _applier(
             session,
             tables,
             settings,
@@ -101,7 +105,29 @@ async def open_worker(
             as_sql=as_sql,
             change=change,
             repair=recovered.repair,
-        ),
+        )
+
+    async def open_other() -> Applier | None:
+        lock = locks.session(worker_id, SessionOf.OVERLAP)
+        endpoint = replace(current.endpoint, found_rows=found_rows)
+        try:
+            session = await TargetSession.open(endpoint, session_settings, reached=reached)
+        except ServerError as error:
+            if error.number not in BUSY:
+                raise
+            log.warning(
+                "no second session for large transactions: their commits do not overlap",
+                worker=worker_id, error=str(error),
+            )  # fmt: skip
+            return None
+        if not await _took(session, lock):
+            session.connection.close()
+            raise ConnectionLostError("target", f"somebody else holds the lock {lock}")
+        return applier_of(session)
+
+    return Worker(
+        index,
+        applier_of(session, branch_sessions),
         coordinator,
         recovered.rows[index],
         WorkerSettings(
@@ -113,7 +139,20 @@ async def open_worker(
             first_groups=first_groups(recovered.executed.highest),
         ),
         reached,
+        open_other,
     )
+
+
+async def _took(session: TargetSession, lock: str) -> bool:
+    """Take the lock that a session holds as long as it lives; return whether it was free."""
+    try:
+        if not await take_lock(session.connection, lock, _TIMEOUT_S):
+            return False
+    except BaseException:
+        session.connection.close()
+        raise
+    session.states.keep_lock(lock)
+    return True
 
 
 def _applier(

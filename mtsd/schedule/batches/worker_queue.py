@@ -26,6 +26,7 @@ class WorkerQueue:
 
     def __init__(self) -> None:
         self._waiting: deque[Group] = deque()
+        self._waiting_bytes = 0
         self._unmet: dict[int, int] = {}
         """How many groups have yet to commit, by the number of the group waiting for them."""
         self._marks: dict[int, int] = {}
@@ -87,6 +88,7 @@ class WorkerQueue:
         that one is in flight: others commit between them.
         """
         self._waiting.append(group)
+        self._waiting_bytes += group.size
         if separate:
             self._separate.add(group.number)
         if unmet:
@@ -172,7 +174,9 @@ class WorkerQueue:
         A smaller one stays in the queue, where it may still grow.
         """
         waiting = self._waiting
-        if len(waiting) < batch_groups or waiting[0].number in self._separate:
+        if not waiting or waiting[0].number in self._separate:
+            return ()
+        if len(waiting) < batch_groups and self._waiting_bytes < batch_bytes:
             return ()
         if waiting[0].kind is _PREPARE:
             return self._next_with_pairs(batch_groups, batch_bytes, limit, others_up_to)
@@ -303,5 +307,6 @@ class WorkerQueue:
                 other = self._pairs.pop(number, 0)
                 self._pairs.pop(other, 0)
         taken = tuple(batch)
+        self._waiting_bytes -= sum([group.size for group in batch])
         self.running += taken
         return taken

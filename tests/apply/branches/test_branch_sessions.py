@@ -12,7 +12,7 @@ from mtsd.apply.appliers.making import applier_by_sql
 from mtsd.apply.branches.branch_sessions import BranchSessions
 from mtsd.apply.branches.branches import FORMAT_TOO_LARGE, Branches
 from mtsd.apply.position.fencing import fence, take_lock
-from mtsd.apply.position.lock_names import LockNames
+from mtsd.apply.position.lock_names import LockNames, SessionOf
 from mtsd.apply.position.position_tables import PositionTables
 from mtsd.apply.session.innodb_monitor import (
     MONITOR,
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.servers
 TABLES = PositionTables("mtsd", "")
 XID = XaXid(7, b"a'\0\xff", b"\xff")
 LOCKS = LockNames("t", "")
-LOCK = LOCKS.session(1, branch=True)
+LOCK = LOCKS.session(1, SessionOf.BRANCH)
 
 
 @pytest.fixture(scope="module", params=["10.11", pytest.param("11.8", marks=pytest.mark.long)])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mtsd.apply.position.lock_names import LockNames
+from mtsd.apply.position.lock_names import LockNames, SessionOf
 from mtsd.apply.position.other_schemas import shows_all
 from mtsd.replica.guards.other_daemons import MAY_RUN, RUNS_ALREADY, Elsewhere, beside
 from tests.replica.daemon_process import DaemonProcess
@@ -53,10 +53,11 @@ def test_who_sees_every_schema(grants: list[str], expected: bool) -> None:
 def test_names_fit_and_tell_nothing() -> None:
     names = LockNames("secret", "c" * 64)
     found = {
-        names.session(0), names.session(-1), names.session(1024), names.session(1024, branch=True),
+        names.session(0), names.session(-1), names.session(1024),
+        names.session(1024, SessionOf.BRANCH), names.session(1024, SessionOf.OVERLAP),
         names.start("3e11fa47-71ca-11e1-9e33-c80aa9429562"),
     }  # fmt: skip
-    assert len(found) == 5
+    assert len(found) == 6
     for name in found:
         assert len(name) <= 64
         assert "secret" not in name

@@ -12,7 +12,7 @@ import pytest
 from pymysql.constants import CLIENT
 
 from mtsd.apply.position.fencing import FencedOutError, fence, take_channel, take_lock
-from mtsd.apply.position.lock_names import CHANNEL, LockNames, make_locks, read_locks
+from mtsd.apply.position.lock_names import CHANNEL, LockNames, SessionOf, make_locks, read_locks
 from mtsd.model.errors import ConnectionLostError, ServerError
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
@@ -230,7 +230,8 @@ async def test_a_strangers_session_is_not_killed(server: Server) -> None:
             assert not done
             await holder.query("SELECT 1")
             await holder.query("SELECT RELEASE_ALL_LOCKS()")
-            assert await fencing == [LOCKS.session(1), LOCKS.session(number)]
+            kinds = (SessionOf.WORKER, SessionOf.OVERLAP)
+            assert await fencing == [LOCKS.session(id_, of) for id_ in (1, number) for of in kinds]
         with pytest.raises((ConnectionLostError, ServerError)):
             await former.query("SELECT 1")
         assert await take_lock(stranger, LOCKS.session(CHANNEL))

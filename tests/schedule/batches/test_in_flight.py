@@ -76,6 +76,19 @@ def test_the_mark_passes_what_is_owed() -> None:
             restart(stream, target, RunSettings(workers=2))
 
 
+@pytest.mark.parametrize(
+    "shapes", [(A, A, A, A), (MIXED, A, OTHER, A), (A, DDL, A, A)], ids=name_of
+)
+@pytest.mark.parametrize("limits", [SINGLE, PAIRS], ids=["one by one", "pairs"])
+def test_commits_that_overlap(shapes: tuple[Shape, ...], limits: Limits) -> None:
+    crash_anywhere(shapes, RunSettings(mode=Mode.SEQUENTIAL, limits=limits, overlaps=True))
+
+
+def test_commits_that_overlap_in_order_over_two_workers() -> None:
+    settings = RunSettings(workers=2, limits=SINGLE, overlaps=True, in_order=True)
+    crash_anywhere((A, B, A, A), settings)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     "shapes",

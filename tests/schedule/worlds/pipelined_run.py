@@ -40,9 +40,9 @@ class PipelinedRun(SimulatedRun):
         self.replayed: list[list[Group]] = []
         self.failed_once: set[int] = set()
         self.held: list[Packet | None] = [None] * settings.workers
-        """What a worker has applied before its turn, and holds open."""
+        """What a worker has applied before its turn, or while it commits, and holds open."""
         self.gave_way: set[int] = set()
-        """The first groups of batches that were rolled back before their turn."""
+        """The first groups of batches that were rolled back before they could commit."""
         super().__init__(stream, target, settings)
         for row in self.rows:
             token = target.tokens.setdefault(row.id, 1000 * row.id)
@@ -99,30 +99,51 @@ class PipelinedRun(SimulatedRun):
                 flight.give_back([each.batch for each in packet.transactions])
         self.look()
 
-    # Before its turn
+    # Before its turn, or while the one before it commits
 
     def can_hold(self, worker: int) -> bool:
-        """Tell whether the worker may apply its next batch before its turn."""
+        """Tell whether the worker may apply its next batch and hold it open."""
         flight = self.flights[worker]
-        if self.replayed[worker] or self.halted or self.held[worker] or not flight.is_empty:
-            return False
-        if not flight.has_begun:
+        if self.replayed[worker] or self.halted or self.held[worker] or not flight.has_begun:
             return False
         first = flight.next_begun()[0]
-        return (
-            first.kind is GroupKind.ROWS
-            and not self.scheduler.may_commit(first.number)
-            and first.number not in self.gave_way
-        )
+        if first.kind is not GroupKind.ROWS or first.number in self.gave_way:
+            return False
+        its_turn = self.scheduler.may_commit(first.number)
+        return not its_turn if flight.is_empty else self._commits_one(worker) and its_turn
+
+    def _commits_one(self, worker: int) -> bool:
+        """Tell whether all that the worker has in flight is the COMMIT of one transaction."""
+        wire = self.wires[worker]
+        return self.settings.overlaps and len(wire) == 1 and len(wire[0].packet.transactions) == 1
+
+    def begin_ahead(self, worker: int) -> None:
+        """Begin the batch after the one that commits, if it is full."""
+        batch = self.scheduler.take(worker, ahead=True)
+        if batch:
+            self.running[worker] += batch
+            self.begun = max(self.begun, batch[-1].number)
+            self.flights[worker].begin(batch)
+        self.look()
 
     def hold(self, worker: int) -> None:
         """Let the server apply a batch and leave it open."""
         flight = self.flights[worker]
         batch = flight.next_begun()
+        sent = [g for each in self.wires[worker] for t in each.packet.transactions for g in t.batch]
         for group in batch:
-            self._check_turn(group, batch)
+            self._check_turn(group, (*sent, *batch))
         self.held[worker] = flight.packet([batch], self.scheduler.stored)
         self.look()
+
+    def can_send_commit(self, worker: int) -> bool:
+        """Tell whether what is held has found the worker's row, and may commit."""
+        held = self.held[worker]
+        if held is None or not self.flights[worker].is_empty:
+            return False
+        (transaction,) = held.transactions
+        found = self.target.tokens[transaction.row.id] == transaction.before.token
+        return found and self.scheduler.may_commit(transaction.batch[0].number)
 
     def give_way(self, worker: int) -> None:
         """Roll back what is held, or let it fail."""
@@ -138,6 +159,8 @@ class PipelinedRun(SimulatedRun):
         assert packet is not None
         flight = self.flights[worker]
         self.held[worker] = None
+        for group in packet.transactions[0].batch:
+            self._check_turn(group, packet.transactions[0].batch)
         assert flight.take_begun() == packet.transactions[0].batch
         flight.sent(packet, 1)
         self.wires[worker].append(OnTheWire(packet))
@@ -195,6 +218,7 @@ class PipelinedRun(SimulatedRun):
             assert not any(behind.executed for behind in list(wire)[1:]), "behind a failure"
             left = [group for batch in flight.failed() for group in batch]
             wire.clear()
+            self.held[worker] = None
             self.replayed[worker] = left
             assert not any(group.number in self.target.applied for group in left)
         self.look()
@@ -279,11 +303,13 @@ class PipelinedRun(SimulatedRun):
         for worker, wire in enumerate(self.wires):
             if self.can_hold(worker):
                 result.append((Step.HOLD, worker))
-            held = self.held[worker]
-            if held is not None:
+            if self.held[worker] is not None:
                 result.append((Step.GIVE_WAY, worker))
-                if self.scheduler.may_commit(held.transactions[0].batch[0].number):
-                    result.append((Step.SEND_COMMIT, worker))
+            if self.can_send_commit(worker):
+                result.append((Step.SEND_COMMIT, worker))
+            full = len(self.scheduler.workers[worker]) >= self.settings.limits.batch_groups
+            if self._commits_one(worker) and full and not self.flights[worker].has_begun:
+                result.append((Step.BEGIN_AHEAD, worker))
             if self.can_send(worker):
                 result.append((Step.SEND, worker))
             if self.can_execute(worker):
@@ -306,6 +332,8 @@ class PipelinedRun(SimulatedRun):
         """Take one step."""
         step, worker = choice
         match step:
+            case Step.BEGIN_AHEAD:
+                self.begin_ahead(worker)
             case Step.HOLD:
                 self.hold(worker)
             case Step.GIVE_WAY:

@@ -79,6 +79,8 @@ class RunSettings:
     """With `eventual`: whether those that delete rows begin after everything before them."""
     statements: int = 1
     """How many groups of statements may begin together."""
+    overlaps: bool = False
+    """Whether a batch may be applied while the one before it commits."""
     by_hand: tuple[Distribution | Freeze, ...] = ()
     """What a person does while it runs, in this order, each at any moment."""
 
@@ -157,7 +159,8 @@ class Step(enum.Enum):
     COMMIT = "the target commits the rest of a batch"
     COMMIT_FIRST = "the target commits one group of a batch: it is replayed group by group"
     LEARN = "the daemon learns that the commit succeeded, or of the failure"
-    HOLD = "a worker applies a batch before its turn, and holds it open"
+    BEGIN_AHEAD = "a worker begins the batch after the one that commits"
+    HOLD = "a worker applies a batch before it can commit, and holds it open"
     GIVE_WAY = "it rolls back what it holds"
     SEND_COMMIT = "it sends the COMMIT of what it holds"
     SEND = "a worker sends a packet, behind others or not"

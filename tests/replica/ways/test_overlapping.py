@@ -1,0 +1,116 @@
+"""Large transactions whose commits overlap: each once and in order, whatever ends when."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from mtsd.model.fault_points import FaultPoint
+from tests.fix_daemon import NEEDS_PERSON, SIGKILLED
+from tests.fix_families import families
+from tests.load.compare import differences
+from tests.replica.daemon_process import DaemonProcess, Value
+from tests.servers.mysqld import Server
+
+pytestmark = pytest.mark.servers
+
+ONE_WORKER: dict[str, Value] = {
+    "replica.parallel_workers": 1,
+    "replica.batch_bytes": 150_000,
+    "replica.stop_timeout": 5.0,
+}
+POINTS = (
+    FaultPoint.BUNDLE_SENT, FaultPoint.BEFORE_COMMIT, FaultPoint.COMMIT_SENT,
+    FaultPoint.AFTER_BUNDLE,
+)  # fmt: skip
+MARIADB = "11.8"
+
+
+def write(source: Server, first: int, last: int) -> None:
+    """Commit transactions of 70 kB; each also counts in one row that all of them change."""
+    with source.client() as client, client.cursor() as cursor:
+        for number in range(first, last):
+            cursor.execute("BEGIN")
+            cursor.execute(
+                f"INSERT INTO a.t VALUES ({number}, REPEAT(CHAR({number % 26 + 65}), 70000))"
+            )
+            cursor.execute(f"UPDATE a.hot SET n = n + 1, last = {number}")
+            cursor.execute("COMMIT")
+
+
+def prepare(source: Server) -> None:
+    source.sql(
+        "CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY, b LONGTEXT);"
+        "CREATE TABLE a.hot (n INT, last INT); INSERT INTO a.hot VALUES (0, 0)"
+    )
+
+
+def sessions(target: Server) -> list[int]:
+    """Return the ids of the target's sessions but the one that asks."""
+    rows = target.sql(
+        "SELECT id FROM information_schema.processlist"
+        " WHERE id <> CONNECTION_ID() AND user = 'root' ORDER BY id"
+    )
+    return [int(str(id_)) for (id_,) in rows]
+
+
+@pytest.mark.parametrize("series", ["9.7", MARIADB])
+def test_killed_while_one_commits_and_the_next_is_applied(series: str, tmp_path: Path) -> None:
+    chance = random.Random(series)
+    with families(series, series) as pair:
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, ONE_WORKER)
+        prepare(pair.source)
+        write(pair.source, 0, 100)
+        for point in POINTS:
+            daemon.start(fault=f"{point}:{chance.randint(2, 6)}")
+            assert daemon.wait() == SIGKILLED, (point, daemon.last_words())
+        daemon.start()
+        daemon.wait_until_caught_up()
+        write(pair.source, 100, 150)
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        assert differences(pair.source, pair.target) == []
+        assert [*pair.target.sql("SELECT n, last FROM a.hot")] == [(150, 149)]
+
+
+def test_the_sessions_end_and_the_rows_fail(tmp_path: Path) -> None:
+    with families("9.7", "9.7") as pair:
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, ONE_WORKER)
+        prepare(pair.source)
+        daemon.start()
+        daemon.wait_until_caught_up()
+        (channel, own) = sessions(pair.target)
+        write(pair.source, 100, 140)
+        daemon.wait_until_caught_up()
+        found = sessions(pair.target)
+        assert found[:2] == [channel, own]
+        assert len(found) == 3, "its commits do not overlap"
+        # What is in the way is found by the session that meets it first, and again by itself.
+        pair.target.sql("INSERT INTO a.t VALUES (150, 'in the way')")
+        write(pair.source, 140, 170)
+        assert daemon.wait() == NEEDS_PERSON, daemon.last_words()
+        assert "Duplicate entry '150'" in str(daemon.records()[-1]["error"])
+        assert [*pair.target.sql("SELECT last FROM a.hot")] == [(149,)]
+        pair.target.sql("DELETE FROM a.t WHERE id = 150")
+        daemon.start()
+        for ended in range(3):
+            write(pair.source, 170 + 30 * ended, 200 + 30 * ended)
+            for id_ in sessions(pair.target)[1:][ended % 2 :]:
+                pair.target.sql(f"KILL {id_}")
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        assert differences(pair.source, pair.target) == []
+
+
+def test_a_target_without_room_for_more_sessions(tmp_path: Path) -> None:
+    with families("9.7", "9.7") as pair:
+        prepare(pair.source)
+        pair.target.sql("CREATE USER few WITH MAX_USER_CONNECTIONS 2; GRANT ALL ON *.* TO few")
+        settings: dict[str, Value] = {**ONE_WORKER, "target.user": "few"}
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
+        write(pair.source, 0, 50)
+        daemon.start()
+        daemon.wait_until_caught_up()
+        daemon.wait_for_record("no second session")
+        assert daemon.stop() == 0
+        assert differences(pair.source, pair.target) == []
