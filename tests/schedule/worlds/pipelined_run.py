@@ -34,7 +34,14 @@ class PipelinedRun(SimulatedRun):
     Each transaction may fail, once; everything of a group that failed is replayed.
     """
 
-    def __init__(self, stream: Stream, target: SimulatedTarget, settings: RunSettings) -> None:
+    def __init__(
+        self,
+        stream: Stream,
+        target: SimulatedTarget,
+        settings: RunSettings,
+        *,
+        repeats: bool = False,
+    ) -> None:
         self.flights: list[InFlight] = []
         self.wires: list[deque[OnTheWire]] = []
         self.replayed: list[list[Group]] = []
@@ -43,7 +50,7 @@ class PipelinedRun(SimulatedRun):
         """What a worker has applied before its turn, or while it commits, and holds open."""
         self.gave_way: set[int] = set()
         """The first groups of batches that were rolled back before they could commit."""
-        super().__init__(stream, target, settings)
+        super().__init__(stream, target, settings, repeats=repeats)
         for row in self.rows:
             token = target.tokens.setdefault(row.id, 1000 * row.id)
             self.flights.append(InFlight(replace(row, token=token)))

@@ -181,17 +181,23 @@ Choice = tuple[Step, int]
 class SimulatedRun:
     """The daemon from its start to a stop or a crash; the crash is to forget the object."""
 
-    def __init__(self, stream: Stream, target: SimulatedTarget, settings: RunSettings) -> None:
+    def __init__(
+        self,
+        stream: Stream,
+        target: SimulatedTarget,
+        settings: RunSettings,
+        *,
+        repeats: bool = False,
+    ) -> None:
         self.stream = stream
         self.target = target
         self.settings = settings
         self._began_at = target.fork()
         self._performed: list[Choice] = []
-        self._repeats = False
+        self._repeats = repeats
         """Whether these are steps of another run, which has been looked at after each."""
-        self.executed = target.recovered()
+        self.executed = target.executed() if repeats else target.recovered()
         target.write_recovery_row(self.executed, drop_others=settings.drop_others)
-        target.recovered()
         mark = target.mark
         workers = 1 if settings.mode is Mode.SEQUENTIAL else settings.workers
         policy: Policy
@@ -239,9 +245,11 @@ class SimulatedRun:
         self.stopping = False
         self.halted = False
         self._last_mark: tuple[int, Position] = (mark.number, mark.position)
-        following = self._next_group()
-        assert following is None or following.number == mark.number + 1, "numbers have shifted"
-        self.look()
+        if not repeats:
+            target.recovered()
+            following = self._next_group()
+            assert following is None or following.number == mark.number + 1, "numbers have shifted"
+            self.check()
 
     def _next_group(self) -> Group | None:
         for item in self.stream.items[self.next_item :]:
@@ -265,8 +273,8 @@ class SimulatedRun:
         if not isinstance(item, Group):
             self.scheduler.reach(item.end, item.gtids)
         else:
-            before = self.scheduler.executed_before(item.number)
-            assert before == (item.number in self.target.applied)
+            before = item.number in self.target.applied
+            assert self._repeats or before == self.scheduler.executed_before(item.number)
             if item.kind is not GroupKind.EMPTY and not before:
                 self.unfinished[item.number] = item
                 self.bound_at[item.number] = self.bind
@@ -287,21 +295,15 @@ class SimulatedRun:
 
     def take(self, worker: int) -> None:
         """Begin a batch."""
-        able = self.can_take(worker)
+        able = self._repeats or self.can_take(worker)
         self.told[worker] = False
         was_running = bool(self.scheduler.workers[worker].running)
         batch = self.scheduler.take(worker, statements=self.settings.statements)
         assert bool(batch) == able
         if batch:
             assert not was_running
-            self._check_batch(batch)
-            for group in batch:
-                self._check_turn(group, batch)
-            alone = self.settings.alone.applies_to
-            if any(map(alone, batch)):
-                assert not any(self.running), "a group that runs alone has begun beside others"
-            for others in self.running:
-                assert not any(map(alone, others)), "begun beside one that is alone"
+            if not self._repeats:
+                self._check_beginning(batch)
             self.running[worker] = batch
             if self.stopping:
                 assert batch[-1].number <= self.begun
@@ -321,7 +323,8 @@ class SimulatedRun:
         """Let the target commit the next `count` groups of a worker's batch, with its row."""
         batch = self.running[worker]
         groups, self.running[worker] = batch[:count], batch[count:]
-        self._check_commit(groups)
+        if not self._repeats:
+            self._check_commit(groups)
         self.rows[worker] = self.rows[worker].advanced(groups, self.scheduler.stored)
         self.target.commit(groups, self.rows[worker])
         self.unlearned[worker] = groups
@@ -355,7 +358,7 @@ class SimulatedRun:
         """Compute a checkpoint."""
         mark = self.scheduler.checkpoint()
         assert mark is not None
-        assert mark.gtids == self.stream.known_gtids(mark)
+        assert self._repeats or mark.gtids == self.stream.known_gtids(mark)
         self.computed = mark
         self.is_stored = False
         self.look()
@@ -365,7 +368,8 @@ class SimulatedRun:
         assert self.computed is not None
         self.target.store(self.computed)
         self.is_stored = True
-        self.target.recovered()
+        if not self._repeats:
+            self.target.recovered()
         self.look()
 
     def learn_stored(self) -> None:
@@ -398,9 +402,8 @@ class SimulatedRun:
         """Return an independent copy: another run that has performed the same steps."""
         assert not self.stopping, "it has done more than to perform steps"
         assert not self.halted, "it has done more than to perform steps"
-        copy = type(self)(self.stream, self._began_at.fork(), self.settings)
         # Nearly all steps of a search are repeated ones.
-        copy._repeats = True
+        copy = type(self)(self.stream, self._began_at.fork(), self.settings, repeats=True)
         for choice in self._performed:
             copy.perform(choice)
         copy._repeats = False
@@ -494,6 +497,16 @@ class SimulatedRun:
         assert self.scheduler.stored == mark
 
     # What must be true
+
+    def _check_beginning(self, batch: Sequence[Group]) -> None:
+        self._check_batch(batch)
+        for group in batch:
+            self._check_turn(group, batch)
+        alone = self.settings.alone.applies_to
+        if any(map(alone, batch)):
+            assert not any(self.running), "a group that runs alone has begun beside others"
+        for others in self.running:
+            assert not any(map(alone, others)), "begun beside one that is alone"
 
     def _check_batch(self, batch: Sequence[Group]) -> None:
         limits = self.settings.limits

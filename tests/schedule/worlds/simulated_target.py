@@ -42,14 +42,18 @@ class SimulatedTarget:
         self.rows[row.id] = row.executed
         self.tokens[row.id] = row.token
 
-    def recovered(self) -> ExecutedGroups:
-        """Return what a restart would skip: exactly what is applied past the mark."""
+    def executed(self) -> ExecutedGroups:
+        """Return what a restart would skip."""
         result = recovered(self.mark.number, self.rows.values())
-        result = result.with_numbers(
+        return result.with_numbers(
             number
             for number in sorted(self.recorded)
             if number > self.mark.number and number not in result
         )
+
+    def recovered(self) -> ExecutedGroups:
+        """Return the same: exactly what is applied past the mark."""
+        result = self.executed()
         proven = {number for number in self.numbers(result) if number > self.mark.number}
         assert proven == {number for number in self.applied if number > self.mark.number}
         return result

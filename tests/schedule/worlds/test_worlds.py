@@ -2,7 +2,7 @@
 
 from itertools import product
 
-from tests.schedule.worlds.whole_worlds import ONE_IN, some
+from tests.schedule.worlds.whole_worlds import ONE_IN, distinct, leading, some
 
 
 def test_a_sample_has_every_item_at_every_place() -> None:
@@ -20,3 +20,17 @@ def test_a_sample_has_every_item_at_every_place() -> None:
 def test_the_whole_is_the_whole() -> None:
     every = list(product("ab", repeat=3))
     assert some(every, whole=True) == every
+
+
+def test_each_case_is_gone_through_on_the_compiled_modules() -> None:
+    assert leading("abc", 2, whole=True) == ["a", "b", "c"]
+    assert leading("abc", 2, whole=False) == ["a", "b"]
+
+
+def test_of_two_streams_that_are_mirror_images_there_is_one() -> None:
+    mirror = {"a": "b", "b": "a", "+": "+"}
+    found = ["".join(items) for items in distinct("ab+", 2, mirror)]
+    assert found == ["aa", "ab", "a+", "+a", "++"]
+    every = ["".join(items) for items in product("ab+", repeat=2)]
+    # What has a name in it that is not exchanged has no mirror image.
+    assert ["".join(items) for items in distinct("ab+", 2, {})] == every

@@ -5,7 +5,8 @@ Both are made of one source, and each run of the suite goes through the compiled
 at every place that the whole has it at.
 """
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from random import Random
 from typing import Final, TypeVar
 
@@ -15,6 +16,27 @@ ONE_IN: Final = 8
 """How many worlds there are for one of the sample."""
 
 World = TypeVar("World")
+Item = TypeVar("Item", bound=Hashable)
+
+
+def leading(cases: Sequence[World], count: int, *, whole: bool = COMPILED) -> list[World]:
+    """Return the cases of a test that each are many worlds; of the pure modules the first ones."""
+    return list(cases if whole else cases[:count])
+
+
+def distinct(
+    kinds: Sequence[Item], length: int, mirror: Mapping[Item, Item]
+) -> Iterator[tuple[Item, ...]]:
+    """Yield the streams of a length that differ by more than names.
+
+    `mirror` says what an item is with the names exchanged: of "a b a" and "b a b" one is enough.
+    A stream with an item that is not in it has no mirror image.
+    """
+    place = kinds.index
+    for items in product(kinds, repeat=length):
+        mirrored = [mirror[item] for item in items if item in mirror]
+        if len(mirrored) < length or [*map(place, items)] <= [*map(place, mirrored)]:
+            yield items
 
 
 def some(
