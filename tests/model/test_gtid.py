@@ -303,6 +303,14 @@ def test_numbers_that_do_not_grow_keep_the_order_of_the_log() -> None:
     assert str(gtids) == "0-1-101"
 
 
+def test_another_server_of_the_same_number_is_kept() -> None:
+    """Two primaries of one domain: what the first has written is not passed by that."""
+    gtids = GtidSet.parse("0-1-100")
+    gtids.advance(Gtid("0-2", 100))
+    assert str(gtids) == "0-1-100,0-2-100"
+    assert gtids.has_reached(Gtid("0-1", 100))
+
+
 def test_a_union_goes_as_far_as_either() -> None:
     gtids = GtidSet.parse("0-1-100,1-1-5")
     gtids.update(GtidSet.parse("0-2-90,1-1-9,2-1-1,0-1:101"))

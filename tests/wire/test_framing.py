@@ -87,3 +87,11 @@ def test_nothing_yet() -> None:
     framer = PacketFramer(0)
     data = packet(0, b"whole")
     assert [framer.feed(data[at : at + 1]) for at in range(len(data))] == [[]] * 8 + [[b"whole"]]
+
+
+def test_the_first_byte_of_a_payload_of_several_packets_is_judged_with_it() -> None:
+    """Of an event of 16 MiB and more: what continues it is no packet of its own."""
+    first, last = bytes(FULL), b"\2" * 10
+    framer = PacketFramer(0, status=lambda payload: payload[1:])
+    data = packet(0, b"\0a") + packet(1, first) + packet(2, last) + packet(3, b"\0b")
+    assert framer.feed(data) == [b"a", first[1:] + last, b"b"]
