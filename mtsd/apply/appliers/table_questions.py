@@ -9,8 +9,10 @@ from mtsd.apply.tables.known_tables import KnownTables
 from mtsd.apply.tables.table_layout import TargetTable
 from mtsd.apply.tables.table_loading import load_table
 from mtsd.binlog.events.table_map import name_of
+from mtsd.model.errors import ServerError
+from mtsd.model.group import Group
 from mtsd.model.session import RowState
-from mtsd.model.step import QueryEvent, Rows, Statement, Step
+from mtsd.model.step import QueryEvent, Rows, Statement, Step, state_of_rows
 
 
 class TableQuestions:
@@ -49,6 +51,20 @@ class TableQuestions:
             await self.known.learn(self._connection, found, opening)
         # A definition of another worker may have let some be forgotten meanwhile.
         await self.learn(maps, None)
+
+    async def are_others(self, group: Group) -> bool:
+        """Return whether a group has failed by a table that is another one than was known.
+
+        Somebody may have changed it on the target; it is looked at anew. Raises
+        ConnectionLostError alone.
+        """
+        maps = frozenset(table_maps(group.rows))
+        state = self.states.opening(state_of_rows(group.steps))
+        try:
+            return await self.known.are_others(self._connection, maps, state)
+        except ServerError:
+            # The error to report is what the group has failed with.
+            return False
 
     async def without_transactions(
         self, maps: Collection[bytes], steps: Iterable[Step]

@@ -43,6 +43,8 @@ class TableFacts:
     key_parts: tuple[str, ...] = ()
     partitioning: tuple[str, ...] = ()
     versioned: bool = False
+    definition: bytes = b""
+    """What tells its definition from another one: the same for the same columns, keys, options."""
     reached: tuple["TableFacts", ...] = ()
 
     @property

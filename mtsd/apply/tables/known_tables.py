@@ -46,7 +46,8 @@ class KnownTable:
     `without_transactions`: it cannot roll back. `computed`: the target computes something from its
     rows. `needs_version`: of BINLOG, see `mtsd.apply.tables.generated_keys`. `refused` or
     `denied`: its rows may not be applied by BINLOG. `reached` are the tables that its cascades lead
-    to, by their names, `loosely`, whatever their database.
+    to, by their names, `loosely`, whatever their database. `definitions` tell what it is, and these
+    are, from others.
     """
 
     without_transactions: bool = False
@@ -55,6 +56,7 @@ class KnownTable:
     refused: Refused | None = None
     denied: ServerError | None = None
     reached: frozenset[str] = frozenset()
+    definitions: tuple[bytes, ...] = ()
 
     @property
     def error(self) -> ServerError | None:
@@ -81,8 +83,8 @@ class KnownTables:
     """
 
     __slots__ = (
-        "_by_binlog", "_clock", "_format", "_known", "_most", "_plain", "_reader",
-        "_readings", "_reasons", "_safe", "_server", "_source", "engines", "forgotten",
+        "_by_binlog", "_clock", "_format", "_known", "_most", "_others", "_plain",
+        "_reader", "_readings", "_reasons", "_safe", "_server", "_source", "engines", "forgotten",
         "layouts",
     )  # fmt: skip
 
@@ -101,6 +103,8 @@ class KnownTables:
         self._known: dict[bytes, KnownTable] = {}
         self._safe: set[bytes] = set()
         self._plain: set[bytes] = set()
+        self._others: set[bytes] = set()
+        """Those that were not what was known of them."""
         self._reader = FactsReader(server.flavour)
         self._readings: dict[Name, _Reading] = {}
         """Those of a moment ago."""
@@ -165,6 +169,21 @@ class KnownTables:
                 found = self._judged(table, readings[table.database, table.table], transactional)
                 self._note(event, found)
 
+    async def are_others(
+        self, connection: Connection, table_maps: Collection[bytes], state: Setting
+    ) -> bool:
+        """Look at these tables anew, as `learn` does; return whether one is another than before.
+
+        That is remembered for whoever has failed by the same table and comes later.
+        """
+        before = self.of(table_maps)
+        self.forget_these(table_maps)
+        await self.learn(connection, table_maps, state)
+        for event, now in self.of(table_maps).items():
+            if event in before and now.definitions != before[event].definitions:
+                self._others.add(event)
+        return not self._others.isdisjoint(table_maps)
+
     def forget(self, definition: Group, merged: Collection[str]) -> None:
         """Find out anew about what a definition may have changed without another Table_map event.
 
@@ -205,6 +224,7 @@ class KnownTables:
         self._known.clear()
         self._safe.clear()
         self._plain.clear()
+        self._others.clear()
         self._readings.clear()
         self.layouts.clear()
 
@@ -257,6 +277,7 @@ class KnownTables:
             refused=why_misread(facts, self._reasons),
             denied=reading.denied,
             reached=frozenset(loosely(each.name[1]) for each in facts.reached),
+            definitions=tuple(each.definition for each in (facts, *facts.reached)),
         )
 
 

@@ -5,7 +5,9 @@ key is a clause in the parentheses after the table's name, and the options follo
 them. What need not be known is skipped clause by clause.
 """
 
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Final
 
@@ -21,6 +23,7 @@ from mtsd.model.statement_text import (
 )
 
 _MANY: Final = 8192
+_COUNTER: Final = re.compile(rb"^(\) ENGINE=\w+) AUTO_INCREMENT=\d+", re.MULTILINE)
 
 
 class ShownTables:
@@ -35,15 +38,19 @@ class ShownTables:
     def __init__(self, most: int = _MANY) -> None:
         self._most = most
         self._seen: dict[Name, tuple[bytes, TableFacts | None]] = {}
-        """With what tells the text from others: texts may take megabytes."""
+        """With the digest of the text: texts may take megabytes."""
 
     def of(self, name: Name, text: str) -> TableFacts | None:
-        """Return what `shown_table` does."""
-        digest = blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).digest()
+        """Return what `shown_table` does, with its `definition`."""
+        # The next number of the table is no part of what it is.
+        lasting = _COUNTER.sub(rb"\1", text.encode("utf-8", "surrogateescape"))
+        digest = blake2b(lasting, digest_size=16).digest()
         seen = self._seen.get(name)
         if seen is not None and seen[0] == digest:
             return seen[1]
         found = shown_table(name, text)
+        if found is not None:
+            found = replace(found, definition=digest)
         if len(self._seen) >= self._most:
             self._seen.clear()
         self._seen[name] = digest, found

@@ -79,6 +79,8 @@ class Attempts:
         """
         group = unit[0]
         attempt = 0
+        looked = False
+        """Whether its tables have been looked at once more."""
         with Retrying(self.who) as retrying:
             while True:
                 plain, error = error, await self._applier.rows.explain(error, group.rows)
@@ -102,8 +104,11 @@ class Attempts:
                         changes=contents(group),
                     )  # fmt: skip
                     await asyncio.sleep(pause_before(attempt))
-                elif not await self._at_its_turn(group):
-                    break
+                else:
+                    others = not (looked or skips) and await self._applier.tables.are_others(group)
+                    looked = True
+                    if not others and not await self._at_its_turn(group):
+                        break
                 try:
                     await self._singly.apply(unit)
                 except ServerError as again:
