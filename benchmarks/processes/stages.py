@@ -31,12 +31,13 @@ from mtsd.model.group import Group
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.parallel_type import BY_THE_SOURCE
 from mtsd.model.position import Position
+from mtsd.schedule.admission import Filler
 from mtsd.schedule.done.executed_groups import ExecutedGroups
 from mtsd.schedule.done.worker_row import WorkerRow, blank_row
 from mtsd.schedule.limits import Limits
 from mtsd.schedule.policies.assignment import Need
 from mtsd.schedule.policies.choice import POLICIES, choose_policy
-from mtsd.schedule.scheduler import Filler, Scheduler
+from mtsd.schedule.scheduler import Scheduler
 from mtsd.wire.dump_packets import event_of
 from mtsd.wire.framing import PacketFramer
 

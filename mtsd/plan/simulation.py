@@ -41,6 +41,7 @@ from mtsd.plan.timeline import (
     WRITTEN,
     Timeline,
 )
+from mtsd.schedule.admission import Filler
 from mtsd.schedule.batches.in_flight import Batch, InFlight, Packet, Transaction
 from mtsd.schedule.batches.statement_runs import MOST_STATEMENTS
 from mtsd.schedule.done.executed_groups import ExecutedGroups
@@ -48,7 +49,7 @@ from mtsd.schedule.done.worker_row import WorkerRow, blank_row
 from mtsd.schedule.limits import Limits
 from mtsd.schedule.policies.assignment import Need, Policy
 from mtsd.schedule.policies.choice import choose_policy
-from mtsd.schedule.scheduler import Filler, Scheduler
+from mtsd.schedule.scheduler import Scheduler
 
 _ROWS: Final = GroupKind.ROWS
 _CHECKPOINT_S: Final = 0.05

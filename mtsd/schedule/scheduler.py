@@ -8,19 +8,17 @@ been stored of LWM and of the workers' bits is in E.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from types import MappingProxyType
 from typing import Final
 
 from mtsd.model.distribution import Distribution
 from mtsd.model.group import Group, GroupKind, StreamItem
-from mtsd.model.group_keys import NO_KEYS
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
 from mtsd.model.temporary_tables import TemporaryTables
-from mtsd.model.xa_xid import XaXid
+from mtsd.schedule.admission import NO_FILLERS, Admission, Filler
 from mtsd.schedule.batches.alone import BY_THEMSELVES, AloneRule
-from mtsd.schedule.batches.worker_queue import WorkerQueue
+from mtsd.schedule.batches.worker_queue import WorkerQueue, others_up_to
 from mtsd.schedule.checkpoints import Checkpoints
 from mtsd.schedule.done.executed_groups import ExecutedGroups
 from mtsd.schedule.done.group_assigned_queue import GroupAssignedQueue
@@ -40,13 +38,6 @@ from mtsd.schedule.worker_waits import WorkerWaits, no_clock
 
 _ROWS: Final = GroupKind.ROWS
 _EMPTY: Final = GroupKind.EMPTY
-_PREPARE: Final = GroupKind.XA_PREPARE
-_COMPLETE: Final = GroupKind.XA_COMPLETE
-
-
-Filler = Callable[[Group], Group]
-"""Returns a group with one more field filled in."""
-NO_FILLERS: Mapping[Need, Filler] = MappingProxyType({})
 
 
 class Scheduler:
@@ -81,13 +72,12 @@ class Scheduler:
         self.in_order = in_order
         self.limits = limits
         """See `set_limits`."""
-        self._former = FormerRun(executed, repair)
-        if unfilled := policy.needs.difference(fillers):
-            names = ", ".join(sorted(need.value for need in unfilled))
-            raise ValueError(f"the policy needs fields that nothing fills in: {names}")
-        self._fillers = [fill for need, fill in fillers.items() if need in policy.needs]
-        self._prepared = prepared or PreparedTransactions()
+        self.former = FormerRun(executed, repair)
+        """What earlier runs have committed."""
         self.gaq = GroupAssignedQueue(mark)
+        self._admission = Admission(
+            self.gaq, self.former, policy.needs, fillers, prepared or PreparedTransactions()
+        )
         self.workers = [WorkerQueue() for _ in range(workers)]
         self._checkpoints = Checkpoints(self.gaq, mark)
         self.pending_bytes = 0
@@ -99,14 +89,12 @@ class Scheduler:
         )
         self.sessions = TemporarySessions(workers)
         """Which of them hold temporary tables of the source."""
-        self.skipped = 0
-        """Groups skipped because a previous run had committed them."""
         self._waiters = Waiters(self.gaq)
         self._placement = Placement(
             policy, self.view, alone, self.sessions, self.workers, self._groups, in_order=in_order
         )
         # What a previous run has committed counts as begun: a stop has to close the gap before it.
-        self._ending = Ending(max(mark.number, self._former.up_to))
+        self._ending = Ending(max(mark.number, self.former.up_to))
         self._waits = WorkerWaits(
             self.workers,
             self._frozen,
@@ -136,14 +124,6 @@ class Scheduler:
         if pending and pending + size > limits.pending_jobs_size_max:
             return WaitCause.PENDING_BYTES
         return None
-
-    def executed_before(self, number: int) -> bool:
-        """Return whether a previous run has committed this group."""
-        return self._former.has(number)
-
-    def must_apply_again(self, number: int) -> bool:
-        """Return whether a group has to be applied once more because others before it are."""
-        return self._former.must_apply_again(number)
 
     def take_in(self, items: Iterator[StreamItem], can_begin: set[int]) -> StreamItem | None:
         """Add groups of rows, and empty ones, as long as there is room and reading continues.
@@ -177,26 +157,10 @@ class Scheduler:
         number = group.number
         if group.kind is not _EMPTY:
             self._checkpoints.newest_change = number
-        if number <= self._former.up_to and self._former.is_done(group):
-            self.skipped += 1
-            if group.xid is not None:
-                self._prepared.place(group, self.gaq.number)
-                self._former.passes(group.xid, group)
-            self.gaq.enter(group, done=True)
+        admitted = self._admission.admit(group)
+        if admitted is None:
             return None
-        if group.kind is _EMPTY:
-            self.gaq.enter(group, done=True)
-            return None
-        earlier = 0
-        if group.kind is _COMPLETE:
-            group, earlier = self._prepared.place(group, self.gaq.number)
-        # Of what its prepare changed, only the databases may be known.
-        if group.kind is not _COMPLETE or (not group.tables and group.keys == NO_KEYS):
-            for fill in self._fillers:
-                group = fill(group)
-        if group.kind is _PREPARE:
-            group, earlier = self._prepared.place(group, self.gaq.number)
-        self.gaq.enter(group)
+        group, earlier = admitted
         worker, after, mark, separate, first = self._placement.place(group, earlier)
         queue = self.workers[worker]
         was_empty = not len(queue)
@@ -222,7 +186,7 @@ class Scheduler:
     @property
     def looks_inside(self) -> bool:
         """Whether the policy goes by what is in a group, which nobody knows of a streamed one."""
-        return bool(self._fillers)
+        return self._admission.fills
 
     def distribute(self, distribution: Distribution) -> None:
         """Distribute databases by other rules of a person, from the next group on."""
@@ -236,13 +200,6 @@ class Scheduler:
     def is_frozen(self, worker: int) -> bool:
         """Return whether a worker begins nothing because a person has frozen it."""
         return self._frozen[worker]
-
-    def passed_completions(self, up_to: int) -> list[tuple[XaXid, int]]:
-        """Return, once, the completions that were not applied, by xid and number: see `add`.
-
-        A person may have skipped them: then what they would complete is still on record.
-        """
-        return self._former.passed_completions(up_to)
 
     def begin_streamed(self, number: int) -> None:
         """Note that a streamed group has begun that cannot be undone: a stop has to finish it."""
@@ -267,13 +224,7 @@ class Scheduler:
         It has run alone: with nothing unfinished before it.
         """
         self._ending.highest_begun = self._checkpoints.newest_change = group.number
-        if group.kind is GroupKind.CREATE_SELECT:
-            # The keys that are known may be those of a former table.
-            for fill in self._fillers:
-                fill(group)
-        if group.xid is not None:
-            self._prepared.place(group, self.gaq.number)
-        self.gaq.enter(group, done=True)
+        self._admission.pass_committed(group)
 
     def reach(
         self, position: Position, gtids: GtidSet | None, temporary: TemporaryTables | None = None
@@ -297,19 +248,17 @@ class Scheduler:
             return ()
         limits = self.limits
         queue = self.workers[worker]
-        others_up_to = self._others_up_to(worker) if queue.has_marks else 0
+        passed = 0
+        if queue.has_marks:
+            passed = others_up_to(self.workers, worker, self.gaq.newest)
         if ahead:
             # What is prepared is in memory twice, as groups and as statements.
             batch = queue.take_ahead(
-                limits.batch_groups, limits.batch_bytes // 4, self._ending.limit, others_up_to
+                limits.batch_groups, limits.batch_bytes // 4, self._ending.limit, passed
             )
         else:
             batch = queue.take(
-                limits.batch_groups,
-                limits.batch_bytes,
-                self._ending.limit,
-                others_up_to,
-                statements,
+                limits.batch_groups, limits.batch_bytes, self._ending.limit, passed, statements
             )
             self._waits.account(worker)
         if batch:
@@ -369,24 +318,20 @@ class Scheduler:
         """
         return self._waits.seconds()
 
-    def _others_up_to(self, worker: int) -> int:
-        """Return the number up to which no queue but the worker's has an unfinished group."""
-        up_to = self.gaq.newest
-        for other, queue in enumerate(self.workers):
-            oldest = queue.oldest
-            if other != worker and oldest is not None and oldest <= up_to:
-                up_to = oldest - 1
-        return up_to
-
     @property
     def pending_groups(self) -> int:
         """The number of groups that were added and have not committed."""
         return sum(self._groups)
 
     @property
+    def skipped(self) -> int:
+        """The number of groups skipped because a previous run had committed them."""
+        return self._admission.skipped
+
+    @property
     def prepared_transactions(self) -> int:
         """How many XA transactions are prepared, or about to be, and not completed."""
-        return len(self._prepared)
+        return len(self._admission.prepared)
 
     def partitions(self) -> Sequence[PartitionStatistics]:
         """Return the policy's description of its partitions."""
@@ -432,7 +377,7 @@ class Scheduler:
     def nothing_past_stored(self) -> bool:
         """Whether no group past the stored low-water mark has committed, in this run or before."""
         number = self.stored.number
-        return self.gaq.highest_done == self.gaq.number == number >= self._former.up_to
+        return self.gaq.highest_done == self.gaq.number == number >= self.former.up_to
 
     def halt(self) -> None:
         """Begin nothing more: a group has failed."""

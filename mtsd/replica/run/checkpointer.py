@@ -139,7 +139,7 @@ class Checkpointer:
         statements = [self._tables.update_mark(mark), self._tables.present()]
         statements += [
             self._tables.prepared.delete_before(xid, number)
-            for xid, number in self._coordinator.scheduler.passed_completions(mark.number)
+            for xid, number in self._coordinator.scheduler.former.passed_completions(mark.number)
         ]
         if passed:
             statements.append(self._tables.workers.delete(passed))

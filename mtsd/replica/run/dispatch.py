@@ -126,7 +126,7 @@ class Dispatcher:
         if group.number in self._skipped:
             await self._pass_over(group)
         cannot = group.kind is GroupKind.INCIDENT or group.unsupported
-        if cannot and not self._coordinator.scheduler.executed_before(group.number):
+        if cannot and not self._coordinator.scheduler.former.has(group.number):
             await self._refuse(FailedGroup.of(group), group.unsupported, contents(group))
         if group.uses_temporary is not None:
             await self._look_at(group, group.uses_temporary)
@@ -170,7 +170,7 @@ class Dispatcher:
         return ""
 
     def _is_applied(self, group: Group) -> bool:
-        executed = self._coordinator.scheduler.executed_before(group.number)
+        executed = self._coordinator.scheduler.former.has(group.number)
         return group.kind is not GroupKind.EMPTY and not executed
 
     async def _other(self, item: StreamItem) -> None:

@@ -18,12 +18,13 @@ from mtsd.replica.core.limits import (
     reads_foreign_keys,
 )
 from mtsd.replica.recovery.recovery import Recovered
+from mtsd.schedule.admission import Filler
 from mtsd.schedule.batches.alone import AloneRule
 from mtsd.schedule.done.prepared_transactions import Prepared, PreparedTransactions
 from mtsd.schedule.policies.assignment import Need
 from mtsd.schedule.policies.choice import choose_policy
 from mtsd.schedule.policies.foreign_key_families import NO_FOREIGN_KEYS, ForeignKeys
-from mtsd.schedule.scheduler import Filler, Scheduler
+from mtsd.schedule.scheduler import Scheduler
 from mtsd.source.family import SOURCES
 from mtsd.wire.understood import understood
 

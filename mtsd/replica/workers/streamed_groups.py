@@ -79,7 +79,7 @@ class StreamedGroups:
 
     def passes(self, opened: GroupOpened) -> bool:
         """Return whether a group is skipped: it has already been applied, or was skipped."""
-        return self._coordinator.scheduler.executed_before(opened.number) or (
+        return self._coordinator.scheduler.former.has(opened.number) or (
             self._preserved is not None
             and opened.gtid is not None
             and opened.gtid in self._preserved
@@ -93,7 +93,7 @@ class StreamedGroups:
     async def open(self, opened: GroupOpened) -> None:
         """Begin a group that can be applied. Raises what an applier does, and NeedsPersonError."""
         self._passing = self.passes(opened)
-        if self._coordinator.scheduler.must_apply_again(opened.number):
+        if self._coordinator.scheduler.former.must_apply_again(opened.number):
             raise NeedsPersonError(
                 f"group {opened.number}, beginning at {opened.begin}, has to be applied once more,"
                 " in order, because the last run ended without order. It is larger than"

@@ -310,3 +310,16 @@ class WorkerQueue:
         self._waiting_bytes -= sum([group.size for group in batch])
         self.running += taken
         return taken
+
+
+def others_up_to(queues: Sequence[WorkerQueue], worker: int, newest: int) -> int:
+    """Return the number up to which no queue but the worker's has an unfinished group.
+
+    `newest` is the newest of all groups.
+    """
+    up_to = newest
+    for other, queue in enumerate(queues):
+        oldest = queue.oldest
+        if other != worker and oldest is not None and oldest <= up_to:
+            up_to = oldest - 1
+    return up_to

@@ -81,7 +81,7 @@ def test_something_is_past_the_stored_mark_until_all_of_a_repair_is_stored() -> 
 def test_a_streamed_group_is_not_applied_again() -> None:
     left, repair = repair_due(0, executed(0, 1, 2), NOBODY)
     scheduler = Scheduler(choose_policy("database", 2), 2, ROOMY, START_MARK, left, repair=repair)
-    assert scheduler.executed_before(1)
+    assert scheduler.former.has(1)
     scheduler.add(group(1, "a"))
     assert scheduler.gaq.number == 1
 

@@ -8,10 +8,11 @@ import pytest
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.group_keys import NO_KEYS, GroupKeys
 from mtsd.model.xa_xid import XaXid
+from mtsd.schedule.admission import Filler
 from mtsd.schedule.done.executed_groups import ExecutedGroups
 from mtsd.schedule.done.prepared_transactions import Prepared, PreparedTransactions
 from mtsd.schedule.policies.assignment import NO_NEEDS, Need
-from mtsd.schedule.scheduler import Filler, Scheduler
+from mtsd.schedule.scheduler import Scheduler
 from tests.schedule.worlds.planned_policy import PlannedPolicy
 from tests.schedule.worlds.simulated_run import ROOMY
 from tests.schedule.worlds.streams import START_MARK, group

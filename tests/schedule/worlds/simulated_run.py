@@ -15,6 +15,7 @@ from mtsd.model.group import Group, GroupKind
 from mtsd.model.group_keys import GroupKeys
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
+from mtsd.schedule.admission import Filler
 from mtsd.schedule.batches.alone import BY_THEMSELVES, AloneRule
 from mtsd.schedule.done.worker_row import blank_row
 from mtsd.schedule.limits import Limits
@@ -27,7 +28,7 @@ from mtsd.schedule.policies.first_available import FirstAvailable
 from mtsd.schedule.policies.logical_clock_policy import LogicalClockPolicy
 from mtsd.schedule.policies.row_policy import RowPolicy
 from mtsd.schedule.policies.table_policy import TablePolicy
-from mtsd.schedule.scheduler import Filler, Scheduler
+from mtsd.schedule.scheduler import Scheduler
 from tests.schedule.worlds.planned_policy import PlannedPolicy
 from tests.schedule.worlds.simulated_target import SimulatedTarget
 from tests.schedule.worlds.streams import Stream, partitions
@@ -274,7 +275,7 @@ class SimulatedRun:
             self.scheduler.reach(item.end, item.gtids)
         else:
             before = item.number in self.target.applied
-            assert self._repeats or before == self.scheduler.executed_before(item.number)
+            assert self._repeats or before == self.scheduler.former.has(item.number)
             if item.kind is not GroupKind.EMPTY and not before:
                 self.unfinished[item.number] = item
                 self.bound_at[item.number] = self.bind
