@@ -5,7 +5,7 @@ that have one in common stay together. Where the rows of a table do not tell, it
 as a whole, with all tables that foreign keys join to it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -58,7 +58,7 @@ class RowSplitter:
     is no error. With `by_table`, each table goes to one branch as a whole, with all that foreign
     keys join to it (P2), and may be one without transactions. About `range_bytes` of rows with
     consecutive numbers as keys stay together: sessions that insert into the same page of an index
-    hinder each other.
+    hinder each other. Those in `whole` go to one branch each, too.
     """
 
     def __init__(
@@ -73,8 +73,10 @@ class RowSplitter:
         strict: bool = True,
         range_bytes: int = RANGE_BYTES,
         mariadb: bool = False,
+        whole: Collection[TableName] = (),
     ) -> None:
         self._mariadb = mariadb
+        self._whole = whole
         self._known = known
         self._range_bytes = range_bytes
         # Rows in BINLOG statements lose none.
@@ -151,6 +153,18 @@ class RowSplitter:
         joined.connect_references()
         self._branches = RowBranches(len(self._parts), joined, forgets=self._strict)
         self._by_id.clear()
+
+    @property
+    def divides(self) -> bool:
+        """Whether several branches get rows of what was looked through, as far as is known."""
+        families = {table.family for table in self._tables.values()}
+        return len(families) > 1 or not families <= self._as_whole
+
+    @property
+    def divided(self) -> frozenset[TableName]:
+        """The tables whose rows go to several branches."""
+        tables = self._tables.values()
+        return frozenset(each.name for each in tables if each.family in self._by_row)
 
     def split(self, events: Sequence[bytes]) -> list[tuple[bytes, ...]]:
         """Return the events of each branch for the next ones of the transaction.
@@ -265,7 +279,9 @@ class RowSplitter:
         if found.triggers:
             raise NotSplitError(f"{shown} has triggers")
         family = hash(("family", min(self._families.get(name, frozenset({name})))))
-        cutter = None if self._by_table else self._cutter(described, name)
+        cutter = None
+        if not self._by_table and name not in self._whole:
+            cutter = self._cutter(described, name)
         loses_errors = self._loses_errors and any(
             each.parent == name and (each.cascades_deletes or each.cascades_updates)
             for each in self._known.foreign_keys

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from mtsd.apply.position.target_identity import TargetIdentity
+from mtsd.apply.tables.key_definitions import TableName
 from mtsd.schedule.applied import Applied
 from mtsd.source.rivalry import Rivalry
 
@@ -11,9 +12,10 @@ from mtsd.source.rivalry import Rivalry
 class EarlierRuns:
     """`home` is the target of the last run; None before the first one.
 
-    `applied` counts on over all of them.
+    `applied` counts on over all of them; branches have met in the tables `met_in`.
     """
 
     rivalry: Rivalry = field(default_factory=Rivalry)
     home: TargetIdentity | None = None
     applied: Applied = field(default_factory=Applied)
+    met_in: set[TableName] = field(default_factory=set)

@@ -60,6 +60,7 @@ from mtsd.replica.stages.known_keys_stage import KnownKeysStage
 from mtsd.replica.stages.skipped_groups import GroupStream
 from mtsd.replica.stages.split_stage import SplitStage
 from mtsd.replica.ways.split_keys import SplitKeys
+from mtsd.replica.ways.split_meetings import Meetings
 from mtsd.replica.workers.split_groups import SplitGroups
 from mtsd.replica.workers.stopped_group import record_stopped
 from mtsd.replica.workers.streamed_groups import StreamedGroups
@@ -217,10 +218,12 @@ async def start(
         large = SplitStage(
             delayed, lambda: coordinator.scheduler.limits.batch_bytes, all_engines=by_table
         )
+        keys = SplitKeys(current, session.traits)
         streamed = SplitGroups(
             coordinator,
             workers,
-            SplitKeys(current, session.traits),
+            keys,
+            Meetings(earlier.met_in, keys.connect),
             as_sql=as_sql,
             strict=change_of(settings.replica, repairs=False) is ChangeMode.STRICT,
             by_table=by_table,

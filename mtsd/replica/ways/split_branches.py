@@ -17,12 +17,14 @@ from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.apply.position.split_table import SPLIT, SplitRecord, branch_xid
 from mtsd.apply.session.obstacle import past_obstacles
 from mtsd.apply.session.retry import pause_before
+from mtsd.model.error_numbers import ER
 from mtsd.model.errors import ApplyError, ConnectionLostError, MtsdError, ServerError
 from mtsd.model.fault_points import Reached
 from mtsd.model.position import NOWHERE, Position
 from mtsd.model.session import RowState
 from mtsd.model.step import Rows
 from mtsd.replica.ways.doubtful import Doubtful
+from mtsd.replica.ways.split_meetings import Meetings, MeetingWatch
 from mtsd.schedule.done.worker_row import WorkerRow
 from mtsd.schedule.doubt import WHOLE
 
@@ -36,7 +38,18 @@ _REVOCABLE: Final = WHOLE._replace(revocable=True)
 
 
 class SplitFailedError(MtsdError):
-    """A transaction could not be applied in branches; nothing of it remains on the target."""
+    """A transaction could not be applied in branches; nothing of it remains on the target.
+
+    `has_met`: a branch has waited in vain for a lock of another one.
+    """
+
+    def __init__(self, text: str, *, has_met: bool = False) -> None:
+        super().__init__(text)
+        self.has_met = has_met
+
+
+def _is_deadlock(error: Exception) -> bool:
+    return isinstance(error, ServerError) and error.number == ER.LOCK_DEADLOCK
 
 
 class _State(enum.Enum):
@@ -58,9 +71,13 @@ class SplitBranches:
         number: int,
         source_gtid: str,
         daemon_uuid: str,
+        meetings: Meetings,
         reached: Reached,
     ) -> None:
         self._appliers = appliers
+        self._meetings = meetings
+        self._watch: MeetingWatch | None = None
+        self._has_met = False
         self._number = number
         record = InDoubt(
             number=number,
@@ -87,6 +104,7 @@ class SplitBranches:
         await self._doubt.begin()
         await self._with_all(lambda branch: self._begin(branch, format_description))
         self._tasks = [asyncio.create_task(self._run(at)) for at in range(len(self._appliers))]
+        self._watch = MeetingWatch(self._meetings, self._appliers)
 
     async def apply(self, parts: Sequence[tuple[bytes, ...]], state: RowState | None) -> None:
         """Apply the next row events of each branch, as soon as it gets to them.
@@ -179,6 +197,8 @@ class SplitBranches:
                 await self._appliers[branch].apply_steps((rows,))
             except Exception as error:  # noqa: BLE001 - whoever waits for room has to get it
                 self._errors[branch] = error
+                if self._watch is not None:
+                    self._watch.failed()
 
     async def _finish(self) -> None:
         """Wait until the branches have applied what they have, or do not go on."""
@@ -188,6 +208,10 @@ class SplitBranches:
         for pieces in self._pieces:
             await pieces.put(None)
         await asyncio.gather(*tasks)
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            await watch.end()
+            self._has_met = watch.has_met
 
     async def _prepare(self, branch: int) -> None:
         applier = self._appliers[branch]
@@ -235,7 +259,9 @@ class SplitBranches:
             if isinstance(error, ConnectionLostError) or not isinstance(error, MtsdError):
                 raise error
         await self.drop()
-        raise SplitFailedError(str(errors[0])) from errors[0]
+        raise SplitFailedError(
+            str(errors[0]), has_met=self._has_met or any(map(_is_deadlock, errors))
+        ) from errors[0]
 
     async def _wait_for_locks_as_before(self) -> None:
         for applier in self._appliers:

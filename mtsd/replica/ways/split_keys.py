@@ -27,9 +27,8 @@ class SplitKeys:
             self._asked = frozenset()
         if not databases <= self._asked:
             wanted = databases | self._asked
-            connection = await Connection.open(self._current.endpoint)
+            connection = await self.connect()
             try:
-                await make_neutral(connection)
                 self._known = await read_key_definitions(
                     connection, self._traits.server.flavour, wanted, fold_case=self.fold_case
                 )
@@ -38,6 +37,16 @@ class SplitKeys:
             self._asked = wanted
             self._definitions = definitions
         return self._known
+
+    async def connect(self) -> Connection:
+        """Return a connection for questions. Raises ServerError, ConnectionLostError."""
+        connection = await Connection.open(self._current.endpoint)
+        try:
+            await make_neutral(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     @property
     def fold_case(self) -> bool:

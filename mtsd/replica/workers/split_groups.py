@@ -22,6 +22,7 @@ from mtsd.replica.core.coordinator import Coordinator
 from mtsd.replica.ways.split_branches import SplitBranches, SplitFailedError
 from mtsd.replica.ways.split_by_table import apply_by_table
 from mtsd.replica.ways.split_keys import SplitKeys
+from mtsd.replica.ways.split_meetings import Meetings
 from mtsd.replica.ways.streamed_failures import StreamedGroupError, failed_stream
 from mtsd.replica.workers.streamed_groups import StreamedGroups
 from mtsd.replica.workers.worker import Worker
@@ -47,6 +48,7 @@ class SplitGroups(StreamedGroups):
         coordinator: Coordinator,
         workers: Sequence[Worker],
         keys: SplitKeys,
+        meetings: Meetings,
         *,
         as_sql: bool,
         strict: bool,
@@ -58,6 +60,7 @@ class SplitGroups(StreamedGroups):
         super().__init__(coordinator, workers[0], reached=reached)
         self._workers = workers
         self._keys = keys
+        self._meetings = meetings
         self._as_sql = as_sql
         self._strict = strict
         self._by_table = by_table
@@ -81,7 +84,7 @@ class SplitGroups(StreamedGroups):
     async def split(self, group: Group) -> bool:
         """See `StreamedGroups.split`. Raises ApplyError, ConnectionLostError."""
         coordinator = self._coordinator
-        if coordinator.scheduler.executed_before(group.number):
+        if coordinator.scheduler.former.has(group.number):
             return False
         await self._turn(group.number)
         if not coordinator.reads_on:
@@ -96,6 +99,9 @@ class SplitGroups(StreamedGroups):
                         await self._apply_by_table(group, transactional, others)
                         return True
                 splitter.look_through(events)
+                if not splitter.divides:
+                    self._splitter = None
+                    return False
                 await self._begin(group.number, group.size, group.gtid, group.format_description)
                 state = state_of_rows(group.steps)
                 for piece in _pieces(events, self._piece_bytes()):
@@ -213,6 +219,7 @@ class SplitGroups(StreamedGroups):
                 loses_cascade_errors=self._keys.loses_cascade_errors,
                 range_bytes=min(RANGE_BYTES, self._piece_bytes() // _RANGES),
                 mariadb=self._mariadb,
+                whole=self._meetings.tables,
             )
         if lacking := splitter.lacks(events):
             splitter.learn(await self._keys.of(lacking, definitions))
@@ -231,6 +238,7 @@ class SplitGroups(StreamedGroups):
             number,
             str(gtid or ""),
             self._workers[0].settings.daemon_uuid,
+            self._meetings,
             self._reached,
         )
         await self._branches.begin(format_description)
@@ -271,7 +279,13 @@ class SplitGroups(StreamedGroups):
     async def _give_up(self, number: int, error: Exception) -> None:
         """Leave nothing of the branches, so that the group can be applied in another way."""
         branches, self._branches = self._branches, None
-        self._splitter = self._is_split = None
+        splitter, self._splitter = self._splitter, None
+        self._is_split = None
+        if splitter is not None and isinstance(error, SplitFailedError) and error.has_met:
+            # Where it was seen in which of them, no other one has to suffer.
+            divided = splitter.divided
+            if self._meetings.tables.isdisjoint(divided):
+                self._meetings.note(divided)
         log.info("not split", group=number, reason=str(error))
         if branches is not None:
             await branches.drop()

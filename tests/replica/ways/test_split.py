@@ -1,5 +1,6 @@
 """Large transactions split into branches: equal data, whatever interrupts them."""
 
+import asyncio
 import random
 import subprocess
 import sys
@@ -7,10 +8,14 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
+from mtsd.apply.session.lock_waits import Meeting, meeting_among
 from mtsd.model.fault_points import FaultPoint
+from mtsd.wire.connection import Connection
+from tests.apply.sessions import endpoint
 from tests.fix_daemon import command
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.replica.ways.splitting import (
@@ -72,6 +77,48 @@ def test_loads(way: str, tmp_path: Path) -> None:
         pair.source.sql("INSERT INTO a.t VALUES (-1, 'small')")
         assert_equal(pair, daemon)
         assert daemon.stop() == 0
+
+
+def test_branches_that_meet_in_a_unique_index(tmp_path: Path) -> None:
+    """Each would wait for another one, which lets go only once all are prepared."""
+    with Pair(GTIDS, {**GTIDS, "performance_schema": "ON"}) as pair:
+        pair.source.sql(CREATE)
+        pair.source.sql("CREATE TABLE a.w (i INT PRIMARY KEY, n INT, v TEXT, UNIQUE (n))")
+        with DaemonProcess(pair.source, pair.target, tmp_path, SPLIT) as daemon:
+            daemon.wait_until_caught_up()
+            for turn in range(8):
+                values = ",".join(
+                    f"({ROWS * turn + row}, {row * 7919 % ROWS}, REPEAT('x', 50))"
+                    for row in range(ROWS)
+                )
+                pair.source.sql(f"REPLACE INTO a.w VALUES {values}")
+            assert_equal(pair, daemon)
+            # The first REPLACE only inserts.
+            assert split_count(daemon) == 2
+            (reason,) = not_split(daemon)
+            assert "1205" not in reason
+            (met,) = [each for each in daemon.records() if "wait for each other" in str(each)]
+            assert met["tables"] == ["a.w"]
+            assert daemon.stop() == 0
+        inserts = Thread(target=pair.target.sql, args=("INSERT INTO a.t VALUES (0, 'waits')",))
+        with held(pair.target, 0):
+            inserts.start()
+            waits = waiting_session(pair.target)
+            assert asyncio.run(looked_at(pair.target)) == Meeting(waits, "a", "t")
+        inserts.join()
+
+
+ALL_SESSIONS = "SELECT id FROM information_schema.processlist"
+
+
+async def looked_at(target: Server) -> Meeting | None:
+    """Return where two of all sessions of the target meet."""
+    connection = await Connection.open(endpoint(target))
+    try:
+        sessions = [int(session) for (session,) in target.sql(ALL_SESSIONS)]
+        return await meeting_among(connection, sessions)
+    finally:
+        connection.close()
 
 
 @contextmanager

@@ -14,8 +14,10 @@ from mtsd.model.position import NOWHERE
 from mtsd.model.xa_xid import XaXid
 from mtsd.replica.ways import split_branches
 from mtsd.replica.ways.split_branches import SplitBranches, SplitFailedError
+from mtsd.replica.ways.split_meetings import Meetings
 from mtsd.schedule.done.executed_groups import NO_GROUPS
 from mtsd.schedule.done.worker_row import WorkerRow
+from mtsd.wire.connection import Connection
 
 ATTEMPTS: Final = 11
 """How often a commit is tried."""
@@ -59,6 +61,8 @@ class Session:
     """An applier on a session that stays open."""
 
     closed = False
+    awaited = None
+    connection_id = 1
 
     def __init__(self, target: Target, *, prepares: bool) -> None:
         self._target = target
@@ -89,12 +93,18 @@ class Session:
         """Do nothing."""
 
 
+async def unreachable() -> Connection:
+    """Refuse to look: nothing here takes long enough to be looked at."""
+    raise ConnectionLostError("target", "nobody is there")
+
+
+MEETINGS = Meetings(set(), unreachable)
 ROW = WorkerRow(1, None, NOWHERE, NO_GROUPS, GtidSet())
 
 
 async def begun(target: Target, *prepares: bool) -> SplitBranches:
     sessions = [Session(target, prepares=each) for each in prepares]
-    split = SplitBranches(cast("list[Applier]", sessions), 7, "", "uuid", nothing)
+    split = SplitBranches(cast("list[Applier]", sessions), 7, "", "uuid", MEETINGS, nothing)
     await split.begin(b"")
     return split
 
