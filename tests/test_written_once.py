@@ -17,8 +17,7 @@ MOST_FILES = 22
 MOST_LINES = 400
 TABLES_OF_DATA = {"operations/check/catalogue.py"}
 """They may be as long as their table."""
-TOO_LONG = {
-}
+TOO_LONG: dict[str, int] = {}
 """Lines of modules that are still to be divided. They only get fewer."""
 TOO_FULL = {"mtsd/operations/check": 23}
 """Modules of folders that are still to be divided."""

@@ -83,7 +83,7 @@ class MeetingWatch:
             while True:
                 await asyncio.sleep(pause)
                 before = clock() - _FIRST_LOOK_S
-                awaited = (applier.awaited for applier in self._appliers)
+                awaited = (each.session.connection.awaited for each in self._appliers)
                 if not any(each is not None and each.since <= before for each in awaited):
                     pause = _FIRST_LOOK_S
                     continue
@@ -100,7 +100,7 @@ class MeetingWatch:
 
         Only what waits for a lock: between two statements, an interruption goes unanswered.
         """
-        sessions = frozenset(applier.connection_id for applier in self._appliers)
+        sessions = frozenset(each.session.connection.thread_id for each in self._appliers)
         met: Meeting | None = None
         if not self._has_failed:
             met = await meeting_among(connection, sessions)
