@@ -45,7 +45,7 @@ class Packets:
 
         None if the user may not read the server's lock tables.
         """
-        return await sessions_waiting(self._connection, self._session.traits.server.flavour)
+        return await sessions_waiting(self._connection, self._session.family)
 
 
 async def send_commit(session: TargetSession, bundle: Bundle, reached: Reached) -> int:

@@ -7,25 +7,24 @@ one who waits. CONNECTION_ID() would be the pseudo_thread_id.
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from mtsd.apply.session.family import TARGETS
+from mtsd.apply.session.family import MYSQL, TargetFamily
 from mtsd.apply.sql import literals
 from mtsd.model.error_numbers import NO_SUCH_TABLE, NOT_ALLOWED
 from mtsd.model.errors import ServerError
-from mtsd.model.server import Flavour
 from mtsd.wire.connection import Connection
 from mtsd.wire.exchange import Row
 from mtsd.wire.understood import understood
 
 
 @understood("target")
-async def sessions_waiting(connection: Connection, flavour: Flavour) -> frozenset[int] | None:
+async def sessions_waiting(connection: Connection, family: TargetFamily) -> frozenset[int] | None:
     """Return the ids of the sessions that wait for a row lock of this one; nothing is in flight.
 
     None if the user may not read these tables, or the server does not have them. Raises
     ServerError, ConnectionLostError.
     """
     try:
-        rows = await _waiting(connection, flavour, [connection.thread_id])
+        rows = await _waiting(connection, family, [connection.thread_id])
     except ServerError as error:
         if error.number not in NOT_ALLOWED | NO_SUCH_TABLE:
             raise
@@ -51,7 +50,7 @@ async def meeting_among(connection: Connection, sessions: Collection[int]) -> Me
 
     Raises ServerError, also if the user may not look, and ConnectionLostError.
     """
-    for thread, transaction in await _waiting(connection, Flavour.MYSQL, sessions):
+    for thread, transaction in await _waiting(connection, MYSQL, sessions):
         if thread not in sessions:
             continue
         # All locks of large transactions would be very many to look through.
@@ -89,12 +88,14 @@ async def _transactions(connection: Connection) -> tuple[frozenset[int], frozens
     )
 
 
-async def _waiting(connection: Connection, flavour: Flavour, holding: Collection[int]) -> list[Row]:
+async def _waiting(
+    connection: Connection, family: TargetFamily, holding: Collection[int]
+) -> list[Row]:
     """Return session and transaction of each that waits for a row lock of one of the sessions."""
     return await connection.query(
         b"SELECT theirs.trx_mysql_thread_id, theirs.trx_id FROM (%b) AS waits"
         b" JOIN information_schema.INNODB_TRX AS own ON own.trx_id=waits.holding"
         b" JOIN information_schema.INNODB_TRX AS theirs ON theirs.trx_id=waits.waiting"
         b" WHERE own.trx_mysql_thread_id IN (%b)"
-        % (TARGETS[flavour].lock_waits, b",".join(b"%d" % each for each in holding))
+        % (family.lock_waits, b",".join(b"%d" % each for each in holding))
     )
