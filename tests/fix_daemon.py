@@ -2,6 +2,7 @@
 
 import io
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -11,7 +12,7 @@ from mtsd.cli.main import main
 from tests.load.compare import differences
 from tests.operations.checked import told
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.servers.mysqld import Options
+from tests.servers.mysqld import Options, Server
 from tests.servers.pair import Pair
 
 NEEDS_PERSON = 3
@@ -24,6 +25,14 @@ def catch_up(daemon: DaemonProcess) -> None:
     daemon.start()
     daemon.wait_until_caught_up()
     assert daemon.stop() == 0, daemon.last_words()
+
+
+def assert_none_in_doubt(target: Server) -> None:
+    """Check that no group is in doubt, once what the daemon still owes is settled."""
+    deadline = time.monotonic() + 10
+    while (found := target.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt")) != [(0,)]:
+        assert time.monotonic() < deadline, found
+        time.sleep(0.05)
 
 
 def stops(daemon: DaemonProcess) -> str:

@@ -18,7 +18,7 @@ def keys_read(folders: Iterable[Path]) -> frozenset[str]:
 
     What is read of an endpoint counts for source and target. A name counts where it is a parameter
     of a type of `mtsd.config`, or got its value from one; so does `self.name` where it did in its
-    class.
+    class, or is a property of such a type.
     """
     return frozenset(
         f"{section}.{name}"
@@ -49,6 +49,8 @@ def _attributes_of(scope: ast.ClassDef) -> Iterator[tuple[str, type]]:
     for method in scope.body:
         if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef):
             names = _names_of(method, {})
+            if method.returns is not None and ast.unparse(method.returns) in _BY_NAME:
+                yield f"self.{method.name}", _BY_NAME[ast.unparse(method.returns)]
             for node in ast.walk(method):
                 if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):
                     kind = _type_of(node.value, names)

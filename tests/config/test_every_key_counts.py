@@ -13,7 +13,7 @@ from tests.config.reads_of_keys import keys_read
 
 ROOT = Path(mtsd.__file__).parent
 OF_THE_DAEMON = [
-    *(ROOT / package for package in ("daemon", "replica", "source", "target", "control")),
+    *(ROOT / package for package in ("daemon", "replica", "source", "apply", "control")),
     # A password's file is read where it is loaded.
     ROOT / "config" / "loading.py",
 ]

@@ -14,6 +14,7 @@ import pytest
 from pymysql.cursors import Cursor
 
 from tests.apply.statements.loading import file
+from tests.fix_daemon import assert_none_in_doubt
 from tests.fix_families import pair_of
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.servers.mysqld import Server
@@ -249,4 +250,4 @@ def test_each_comes_to_the_same(
         assert contents(pair.target) == contents(pair.source)
         enabled = "SELECT event_name FROM information_schema.events WHERE status = 'ENABLED'"
         assert pair.target.sql(enabled) == []
-        assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(0,)]
+        assert_none_in_doubt(pair.target)

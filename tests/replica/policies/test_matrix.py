@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fix_daemon import assert_none_in_doubt
 from tests.fix_families import installed
 from tests.load.equality import unequal
 from tests.load.matrix.load import MatrixLoad, options
@@ -63,4 +64,4 @@ def test_everything_comes_to_the_same(
             assert daemon.stop() == 0
         triggers = TRIGGERS_ON_TARGET.holds(between)
         assert unequal(pair.source, pair.target, triggers=triggers) == []
-        assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(0,)]
+        assert_none_in_doubt(pair.target)

@@ -15,7 +15,7 @@ from threading import Event, Thread
 import pytest
 
 from mtsd.model.fault_points import FaultPoint
-from tests.fix_daemon import NEEDS_PERSON, command
+from tests.fix_daemon import NEEDS_PERSON, assert_none_in_doubt, command
 from tests.fix_families import pair_of
 from tests.load.equality import unequal
 from tests.replica.daemon_process import DaemonProcess
@@ -92,7 +92,7 @@ def test_each_is_applied_once(target: str, kills: int, tmp_path: Path) -> None:
         daemon.wait_until_caught_up()
         assert daemon.stop() == 0
         assert unequal(pair.source, pair.target) == []
-        assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(0,)]
+        assert_none_in_doubt(pair.target)
 
 
 INDEXES = (

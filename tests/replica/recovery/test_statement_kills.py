@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fix_daemon import assert_none_in_doubt
 from tests.fix_families import pair_of
 from tests.fix_kills import SMALL, kill_either
 from tests.load.equality import unequal
@@ -44,4 +45,4 @@ def test_killed_under_statements(source: str, target: str, kills: int, tmp_path:
         assert daemon.stop() == 0
         assert audit(pair.target, load.ledger) == []
         assert unequal(pair.source, pair.target) == []
-        assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(0,)]
+        assert_none_in_doubt(pair.target)

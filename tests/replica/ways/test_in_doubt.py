@@ -24,6 +24,7 @@ from mtsd.wire.connection import Connection
 from tests.apply.sessions import open_session, settlements_of
 from tests.binlog.building import query
 from tests.binlog.transactions import grouped
+from tests.fix_daemon import assert_none_in_doubt
 from tests.servers.mysqld import Server
 
 pytestmark = pytest.mark.servers
@@ -156,11 +157,11 @@ async def test_a_statement_that_fails_leaves_no_doubt(server: Server, applier: A
     with pytest.raises(ServerError) as raised:
         await apply(applier, server, group(b"DROP TABLE a.missing", 3), broken_at=None)
     assert raised.value.number == 1051
-    assert server.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(0,)]
+    assert_none_in_doubt(server)
     made = group(b"CREATE TABLE a.made (i INT)", 3)
     owing = await apply(applier, server, made, broken_at=None)
     assert server.sql("SELECT Group_number FROM mtsd.slave_in_doubt") == [(3,)]
     await owing.settle_owed()
     assert not owing.is_owed
-    assert server.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(0,)]
+    assert_none_in_doubt(server)
     assert server.sql("SHOW TABLES FROM a LIKE 'made'") == [("made",)]

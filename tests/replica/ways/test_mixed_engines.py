@@ -18,7 +18,7 @@ from mtsd.replica.ways.in_doubt import InDoubtWorker
 from mtsd.replica.ways.non_transactional import apply_unprotected
 from tests.apply.sending import MARK, TABLES
 from tests.binlog.transactions import grouper
-from tests.fix_daemon import stops
+from tests.fix_daemon import assert_none_in_doubt, stops
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess
 from tests.replica.ways.dying_applier import (
@@ -104,7 +104,7 @@ def test_each_comes_to_the_same(tmp_path: Path, binlog_format: str) -> None:
             daemon.wait_until_caught_up()
             assert daemon.stop() == 0
         assert differences(pair.source, pair.target) == []
-        assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(0,)]
+        assert_none_in_doubt(pair.target)
 
 
 def test_what_only_the_target_can_undo_is_told(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mtsd.model.fault_points import FaultPoint
-from tests.fix_daemon import command
+from tests.fix_daemon import assert_none_in_doubt, command
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.replica.xa.xa_of_mysql import KINDS, TARGETS, assert_equal, running
@@ -147,7 +147,7 @@ def test_an_error_in_a_branch_leaves_nothing(tmp_path: Path) -> None:
         assert "Duplicate entry" in str(daemon.records()[-1]["error"])
         assert prepared(pair.target) == set()
         assert pair.target.sql("SELECT COUNT(*) FROM a.t WHERE id = 50") == [(0,)]
-        assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(0,)]
+        assert_none_in_doubt(pair.target)
         pair.target.sql("DELETE FROM b.t WHERE id = 50")
         daemon.start()
         assert_equal(pair, daemon)
@@ -220,7 +220,7 @@ def test_an_xid_that_a_person_has_used(kind: str, tmp_path: Path) -> None:
         error = str(daemon.records()[-1]["error"])
         assert "XAER_DUPID" in error
         assert "already prepared a transaction with the xid X'78',X'',1" in error
-        assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(0,)]
+        assert_none_in_doubt(pair.target)
         pair.target.sql("XA ROLLBACK 'x'")
         daemon.start()
         assert_equal(pair, daemon)

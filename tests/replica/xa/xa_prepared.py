@@ -2,6 +2,7 @@
 
 from contextlib import closing
 
+from tests.fix_daemon import assert_none_in_doubt
 from tests.servers.mariadb import MariadbInstallation
 from tests.servers.mysqld import Server
 
@@ -32,4 +33,4 @@ def assert_recorded(source: Server, target: Server) -> None:
         " CONCAT('0x', HEX(Gtrid), HEX(Bqual)) FROM mtsd.slave_prepared_transaction"
     )
     assert set(recorded) == prepared(target)
-    assert target.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(0,)]
+    assert_none_in_doubt(target)
