@@ -77,6 +77,10 @@ class TableQuestions:
         found = self.known.of(maps)
         return tuple(sorted({name_of(each) for each in found if found[each].without_transactions}))
 
+    async def are_transactional(self, maps: Collection[bytes], steps: Iterable[Step]) -> bool:
+        """Return whether all these tables are transactional on the target; see above."""
+        return self.are_safe(maps) or not await self.without_transactions(maps, steps)
+
     async def may_change_without_transactions(
         self, steps: Sequence[Step], definitions: int
     ) -> bool:

@@ -9,7 +9,7 @@ transaction is detached. A restart takes these locks, too, before it looks for w
 
 from dataclasses import replace
 
-from mtsd.apply.position.fencing import release_lock, take_lock
+from mtsd.apply.position.fencing import hold_lock, release_lock, take_lock
 from mtsd.apply.session.innodb_monitor import MONITOR, wait_for_session
 from mtsd.apply.session.session import TargetSession
 from mtsd.apply.session.session_settings import SessionSettings
@@ -64,12 +64,11 @@ class BranchSessions:
                 # Before anything is prepared that could not be let go.
                 await session.connection.query(MONITOR)
                 self._may_look = True
-            if not await take_lock(session.connection, self._lock):
+            if not await hold_lock(session, self._lock):
                 raise ConnectionLostError("target", f"somebody else holds the lock {self._lock}")
         except BaseException:
             session.connection.close()
             raise
-        session.states.keep_lock(self._lock)
         return session
 
     async def end(self, session: TargetSession, own: Connection) -> None:

@@ -16,6 +16,7 @@ from mtsd.apply.position.lock_holder import holder_text, is_of_own_account, may_
 from mtsd.apply.position.lock_names import CHANNEL, LockNames, SessionOf
 from mtsd.apply.position.signs_of_life import Session, SignsOfLife
 from mtsd.apply.session.innodb_monitor import wait_for_ended_sessions
+from mtsd.apply.session.session import TargetSession
 from mtsd.apply.session.xa import needs_branch_sessions, prepared_xids
 from mtsd.binlog.sql.statement_secrets import without_secrets
 from mtsd.model.error_numbers import ER
@@ -50,6 +51,17 @@ async def take_lock(connection: Connection, lock: str, timeout_s: int = 0) -> bo
     """Take a lock for the session's life; return whether it was available in time."""
     rows = await connection.query(b"SELECT GET_LOCK('%b', %d)" % (lock.encode(), timeout_s))
     return rows[0][0] == 1
+
+
+async def hold_lock(session: TargetSession, lock: str, timeout_s: int = 0) -> bool:
+    """Take a lock for as long as a session that applies groups lives; see `take_lock`.
+
+    What returns the session to its own state then leaves the lock alone.
+    """
+    taken = await take_lock(session.connection, lock, timeout_s)
+    if taken:
+        session.states.keep_lock(lock)
+    return taken
 
 
 async def release_lock(connection: Connection, lock: str) -> None:

@@ -85,10 +85,9 @@ class Overlapping:
         A batch that is left begun is to be applied in another way. Raises ConnectionLostError, and
         RowTooLargeError.
         """
-        self._committing = None
         while self._coordinator.failure is None and (batch := self._next()):
             here = await self._free_session()
-            held = None if here is None else await self._held(here, batch)
+            held = None if here is None else await to_be_held(here, self._progress)
             if here is None or held is None:
                 break
             packet, bundle = held
@@ -96,10 +95,12 @@ class Overlapping:
             try:
                 await here.rows.hold(bundle)
             except MtsdError as error:
-                await here.undo(error, 0)
+                await here.undo(error)
                 failed = await self._answered()
-                if failed is not None or not isinstance(error, ServerError):
-                    return _first(failed, error)
+                if failed is not None:
+                    return failed
+                if not isinstance(error, ServerError):
+                    raise
                 # It may have met what was committing: it is applied again, after that.
                 return Failure(batch, error) if first or error.leaves_changes else None
             failed = await self._answered()
@@ -132,16 +133,6 @@ class Overlapping:
             self._coordinator.connections[self._index].add(self._other.session.connection.thread_id)
         return self._other
 
-    async def _held(self, here: Applier, batch: Batch) -> tuple[Packet, Bundle] | None:
-        packet = self._flight.packet([batch], self._coordinator.scheduler.stored)
-        bundle = here.rows.bundle(packet, held=True)
-        if bundle is None or (
-            not here.tables.are_safe(bundle.table_maps)
-            and await here.tables.without_transactions(bundle.table_maps, bundle.steps)
-        ):
-            return None
-        return packet, bundle
-
     async def _answered(self) -> Failure | None:
         """Await the answer to the COMMIT that was sent, if there is one."""
         committing, self._committing = self._committing, None
@@ -152,14 +143,22 @@ class Overlapping:
         except ServerError as error:
             (batch,) = self._flight.failed()
             self._flight.give_back([batch])
-            await committing.undo(error, 0)
+            await committing.undo(error)
             return Failure(batch, error)
         self._progress.committed(self._flight.committed().batch)
         return None
 
 
-def _first(failed: Failure | None, error: MtsdError) -> Failure:
-    """Return the failure of what came first; raises the error of what came after it otherwise."""
-    if failed is None:
-        raise error
-    return failed
+async def to_be_held(applier: Applier, progress: WorkerProgress) -> tuple[Packet, Bundle] | None:
+    """Return what to send of the next batch for `RowWriter.hold`; None if it cannot be held open.
+
+    Raises ServerError, ConnectionLostError.
+    """
+    flight = progress.flight
+    packet = flight.packet([flight.next_begun()], progress.coordinator.scheduler.stored)
+    bundle = applier.rows.bundle(packet, held=True)
+    if bundle is None or not await applier.tables.are_transactional(
+        bundle.table_maps, bundle.steps
+    ):
+        return None
+    return packet, bundle

@@ -159,8 +159,7 @@ class XaRuns:
             # Its locks, and how long it waits for others, are those of the source's statements.
             return False
         maps = frozenset(table_maps(group.rows))
-        tables = applier.tables
-        return tables.are_safe(maps) or not await tables.without_transactions(maps, group.steps)
+        return await applier.tables.are_transactional(maps, group.steps)
 
     def _gtid(self, group: Group) -> str:
         if not self._applier.session.has_gtids:

@@ -4,7 +4,7 @@ from mtsd.apply.appliers.applier import Applier
 from mtsd.model.errors import MtsdError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.replica.core.worker_progress import WorkerProgress
-from mtsd.replica.ways.overlapping import Overlapping
+from mtsd.replica.ways.overlapping import Overlapping, to_be_held
 from mtsd.replica.ways.single_groups import SingleGroups
 from mtsd.replica.workers.attempts import Attempts
 from mtsd.replica.workers.commit_order import CommitOrder
@@ -60,9 +60,7 @@ class CombinedRows:
             if not flight.has_begun or flight.next_begun() is not batch:
                 return
         packet, bundle = self._singly.packet(self._gather())
-        if not self._applier.tables.are_safe(bundle.table_maps) and (
-            await self._applier.tables.without_transactions(bundle.table_maps, bundle.steps)
-        ):
+        if not await self._applier.tables.are_transactional(bundle.table_maps, bundle.steps):
             for unit in self._progress.all_begun(pairs=False):
                 await self._attempts.apply(unit)
             return
@@ -88,13 +86,10 @@ class CombinedRows:
         """
         flight = self._flight
         batch = flight.next_begun()
-        packet = flight.packet([batch], self._coordinator.scheduler.stored)
-        bundle = self._applier.rows.bundle(packet, held=True)
-        if bundle is None or (
-            not self._applier.tables.are_safe(bundle.table_maps)
-            and await self._applier.tables.without_transactions(bundle.table_maps, bundle.steps)
-        ):
+        held = await to_be_held(self._applier, self._progress)
+        if held is None:
             return False
+        packet, bundle = held
         try:
             await self._applier.rows.hold(bundle)
             if not await self._order.comes(batch[0].number):

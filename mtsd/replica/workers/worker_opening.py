@@ -8,7 +8,7 @@ from mtsd.apply.appliers.applier import Applier
 from mtsd.apply.appliers.making import applier_by_binlog, applier_by_sql
 from mtsd.apply.appliers.sql_rows import ROW_MODE
 from mtsd.apply.branches.branch_sessions import BranchSessions
-from mtsd.apply.position.fencing import take_lock
+from mtsd.apply.position.fencing import hold_lock
 from mtsd.apply.position.lock_holder import describe_holder
 from mtsd.apply.position.lock_names import CHANNEL, LockNames, SessionOf
 from mtsd.apply.position.position_tables import PositionTables
@@ -29,7 +29,7 @@ from mtsd.replica.core.report import first_groups
 from mtsd.replica.recovery.recovery import Recovered
 from mtsd.replica.workers.attempts import WorkerSettings
 from mtsd.replica.workers.worker import Worker
-from mtsd.schedule.done.repair import Repair, again_of
+from mtsd.schedule.done.repair import again_of
 from mtsd.wire.endpoint import CurrentEndpoint
 from mtsd.wire.failure import BUSY
 from mtsd.wire.traits import ServerTraits
@@ -63,7 +63,6 @@ async def open_worker(
     change = change_of(settings.replica, repairs=recovered.repair is not None)
     # Where a row that is missing is no error, it matters whether anything has changed.
     found_rows = as_sql and change is ChangeMode.STRICT
-    target = replace(current.endpoint, found_rows=found_rows)
     session_settings = SessionSettings(
         settings.target.binary_log,
         settings.target.gtid_domain_id,
@@ -75,15 +74,22 @@ async def open_worker(
         known=traits,
     )
     worker_id = CHANNEL + 1 + index
+
+    async def open_session() -> TargetSession:
+        endpoint = replace(current.endpoint, found_rows=found_rows)
+        return await TargetSession.open(endpoint, session_settings, reached=reached)
+
+    session = await open_session()
     lock = locks.session(worker_id)
-    session = await TargetSession.open(target, session_settings, reached=reached)
-    if not await _took(session, lock):
-        holder = await describe_holder(session.connection, lock)
+    try:
+        if not await hold_lock(session, lock, _TIMEOUT_S):
+            raise NeedsPersonError(
+                f"worker {worker_id} cannot begin, as a session that mtsd did not open is in its"
+                f" place: {await describe_holder(session.connection, lock)}"
+            )
+    except BaseException:
         session.connection.close()
-        raise NeedsPersonError(
-            f"worker {worker_id} cannot begin, as a session that mtsd did not open is in its"
-            f" place: {holder}"
-        )
+        raise
     branch_sessions = None
     if needs_branch_sessions(session.connection):
         branch_lock = locks.session(worker_id, SessionOf.BRANCH)
@@ -94,24 +100,32 @@ async def open_worker(
     def applier_of(
         session: TargetSession, branch_sessions: BranchSessions | None = None
     ) -> Applier:
-        return _applier(
+        if as_sql:
+            return applier_by_sql(
+                session,
+                tables,
+                known=known,
+                preserves=preserves,
+                change=change,
+                newer=settings.replica.newer_row_column,
+                again=None if recovered.repair is None else recovered.repair.again,
+                branch_sessions=branch_sessions,
+                reached=reached,
+            )
+        return applier_by_binlog(
             session,
             tables,
-            settings,
-            branch_sessions,
-            reached,
-            known,
+            settings.replica.batch_bytes,
+            known=known,
             preserves=preserves,
-            as_sql=as_sql,
-            change=change,
-            repair=recovered.repair,
+            by_clock=_goes_by_clock(settings),
+            branch_sessions=branch_sessions,
+            reached=reached,
         )
 
     async def open_other() -> Applier | None:
-        lock = locks.session(worker_id, SessionOf.OVERLAP)
-        endpoint = replace(current.endpoint, found_rows=found_rows)
         try:
-            session = await TargetSession.open(endpoint, session_settings, reached=reached)
+            session = await open_session()
         except ServerError as error:
             if error.number not in BUSY:
                 raise
@@ -120,9 +134,13 @@ async def open_worker(
                 worker=worker_id, error=str(error),
             )  # fmt: skip
             return None
-        if not await _took(session, lock):
+        lock = locks.session(worker_id, SessionOf.OVERLAP)
+        try:
+            if not await hold_lock(session, lock, _TIMEOUT_S):
+                raise ConnectionLostError("target", f"somebody else holds the lock {lock}")
+        except BaseException:
             session.connection.close()
-            raise ConnectionLostError("target", f"somebody else holds the lock {lock}")
+            raise
         return applier_of(session)
 
     return Worker(
@@ -140,55 +158,6 @@ async def open_worker(
         ),
         reached,
         open_other,
-    )
-
-
-async def _took(session: TargetSession, lock: str) -> bool:
-    """Take the lock that a session holds as long as it lives; return whether it was free."""
-    try:
-        if not await take_lock(session.connection, lock, _TIMEOUT_S):
-            return False
-    except BaseException:
-        session.connection.close()
-        raise
-    session.states.keep_lock(lock)
-    return True
-
-
-def _applier(
-    session: TargetSession,
-    tables: PositionTables,
-    settings: Settings,
-    branch_sessions: BranchSessions | None,
-    reached: Reached,
-    known: KnownTables,
-    *,
-    preserves: bool,
-    as_sql: bool,
-    change: ChangeMode,
-    repair: Repair | None,
-) -> Applier:
-    if as_sql:
-        return applier_by_sql(
-            session,
-            tables,
-            known=known,
-            preserves=preserves,
-            change=change,
-            newer=settings.replica.newer_row_column,
-            again=None if repair is None else repair.again,
-            branch_sessions=branch_sessions,
-            reached=reached,
-        )
-    return applier_by_binlog(
-        session,
-        tables,
-        settings.replica.batch_bytes,
-        known=known,
-        preserves=preserves,
-        by_clock=_goes_by_clock(settings),
-        branch_sessions=branch_sessions,
-        reached=reached,
     )
 
 
