@@ -77,19 +77,7 @@ def bash(spots: list[Spot]) -> str:
             f'            {_paths(spots)}) path+=" $word" ;;',
             "        esac",
             "    done",
-            '    case "$path $prev" in',
-            *(
-                f"        {names}) {_compgen(words) if words else ':'}; return ;;"
-                for names, words in _values(spots)
-            ),
-            "    esac",
-            '    case "$path" in',
-            *(
-                f'        " {" ".join(spot.path)}") {_compgen(words)} ;;'
-                for spot in spots
-                if (words := " ".join(_all(spot)))
-            ),
-            "    esac",
+            *_cases(spots, "path", "", _compgen, ":"),
             "}",
             "complete -o bashdefault -o default -F _mtsd mtsd",
             "",
@@ -114,25 +102,38 @@ def zsh(spots: list[Spot]) -> str:
             f'            ({_paths(spots)}) route+=" $word" ;;',
             "        esac",
             "    done",
-            '    case "$route $prev" in',
-            *(
-                f"        ({names}) {f'compadd -- {words}' if words else '_files'}; return ;;"
-                for names, words in _values(spots)
-            ),
-            "    esac",
-            '    case "$route" in',
-            *(
-                f'        (" {" ".join(spot.path)}") compadd -- {words} ;;'
-                for spot in spots
-                if (words := " ".join(_all(spot)))
-            ),
-            "    esac",
+            *_cases(spots, "route", "(", lambda words: f"compadd -- {words}", "_files"),
             "    [[ $PREFIX == -* ]] || _files",
             "}",
             'if [ "$funcstack[1]" = _mtsd ]; then _mtsd "$@"; else compdef _mtsd mtsd; fi',
             "",
         )
     )
+
+
+def _cases(
+    spots: list[Spot], path: str, opening: str, offer: Callable[[str], str], free: str
+) -> list[str]:
+    """Return two `case`s of bash or zsh: the value of an option, then what comes next.
+
+    `path` is the variable with the words so far, `opening` what a pattern begins with. `offer`
+    returns the command that offers words, and `free` is that for any other value.
+    """
+    return [
+        f'    case "${path} $prev" in',
+        *(
+            f"        {opening}{names}) {offer(words) if words else free}; return ;;"
+            for names, words in _values(spots)
+        ),
+        "    esac",
+        f'    case "${path}" in',
+        *(
+            f'        {opening}" {" ".join(spot.path)}") {offer(words)} ;;'
+            for spot in spots
+            if (words := " ".join(_all(spot)))
+        ),
+        "    esac",
+    ]
 
 
 def fish(spots: list[Spot]) -> str:
