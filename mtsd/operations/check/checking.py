@@ -37,7 +37,7 @@ from mtsd.operations.check.unreachable import interrupted, unreachable
 from mtsd.operations.check.xa_lines import xa_lines
 from mtsd.replica.core.endpoints import endpoint
 from mtsd.replica.core.filters import filter_of
-from mtsd.replica.run.settled_policy import with_policy
+from mtsd.replica.run.policy_choice import with_policy
 from mtsd.schedule.policies.automatic import SEQUENTIAL
 from mtsd.wire.connection import Connection
 from mtsd.wire.family import SERVERS

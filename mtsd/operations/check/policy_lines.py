@@ -23,7 +23,7 @@ from mtsd.operations.check.privileges import (
 from mtsd.operations.check.server_lines import counted
 from mtsd.replica.core.apply_mode import keeps_order
 from mtsd.replica.core.limits import goes_by_foreign_keys
-from mtsd.replica.run.settled_policy import needs_choice, servers_say
+from mtsd.replica.run.policy_choice import needs_choice, servers_say
 from mtsd.schedule.policies.automatic import AUTO, SEQUENTIAL, ChosenPolicy, chosen_policy
 from mtsd.source.family import SOURCES
 from mtsd.source.logged_order import dependency_tracking

@@ -26,8 +26,8 @@ from mtsd.operations.check.facts import (
 )
 from mtsd.replica.guards.one_channel import Channel, read_channels
 from mtsd.replica.recovery.recovery import ExistingTables, read_failed, read_tables, read_workers
+from mtsd.replica.run.policy_choice import read_chosen
 from mtsd.replica.run.position_home import read_home
-from mtsd.replica.run.settled_policy import read_chosen
 from mtsd.schedule.done.executed_groups import recovered
 from mtsd.schedule.done.repair import is_passed
 from mtsd.schedule.policies.automatic import ChosenPolicy

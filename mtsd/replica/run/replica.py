@@ -23,7 +23,7 @@ from mtsd.replica.core.limits import distribution_of, limits_of
 from mtsd.replica.run.checkpointer import Checkpointer
 from mtsd.replica.run.dispatch import Dispatcher
 from mtsd.replica.run.key_readings import KeyReadings
-from mtsd.replica.run.settled_policy import PolicyInForce
+from mtsd.replica.run.policy_choice import PolicyInForce
 from mtsd.replica.run.statistics import ReplicaStatistics, WorkerStatistics, worker_state
 from mtsd.replica.stages.delay_stage import DelayStage
 from mtsd.replica.ways.streamed_failures import StreamedGroupError

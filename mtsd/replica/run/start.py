@@ -44,6 +44,7 @@ from mtsd.replica.run.checkpointer import Checkpointer
 from mtsd.replica.run.dispatch import Dispatcher
 from mtsd.replica.run.first_start import first_start
 from mtsd.replica.run.key_readings import KeyReadings
+from mtsd.replica.run.policy_choice import PolicyInForce, put_in_force
 from mtsd.replica.run.position_home import identity_now, record_home
 from mtsd.replica.run.replica import Replica
 from mtsd.replica.run.schedule_opening import (
@@ -52,7 +53,6 @@ from mtsd.replica.run.schedule_opening import (
     read_joined_tables,
     worker_count,
 )
-from mtsd.replica.run.settled_policy import PolicyInForce, settle_policy
 from mtsd.replica.run.stream_opening import SourceGates, groups_until, open_stream, stream_settings
 from mtsd.replica.stages.delay_stage import DelayStage
 from mtsd.replica.stages.folded_names import FoldedNames
@@ -129,7 +129,7 @@ async def start(
             )
         family = flavour_of_identity(recovered.source_uuid)
         gtids = gtids_of(settings.target.gtid, family, session)
-        settings, because = await settle_policy(settings, session, tables)
+        settings, because = await put_in_force(settings, session, tables)
         as_sql = await _applies_sql(settings, session, family)
         if gtids is Gtids.PRESERVE:
             # A mtsd that replicates the other way has to see that.

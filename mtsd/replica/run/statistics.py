@@ -7,7 +7,7 @@ from typing import Final
 from mtsd.apply.position.failed_groups import SkippedGroup
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
-from mtsd.replica.run.settled_policy import PolicyInForce
+from mtsd.replica.run.policy_choice import PolicyInForce
 from mtsd.replica.workers.target_waits import TargetWait
 from mtsd.schedule.by_database import PendingOfDatabase
 from mtsd.schedule.policies.partition_statistics import PartitionStatistics

@@ -51,7 +51,7 @@ def with_policy(settings: Settings, chosen: ChosenPolicy) -> Settings:
     return replace(settings, replica=replace(settings.replica, parallel_type=chosen.parallel_type))
 
 
-async def settle_policy(
+async def put_in_force(
     settings: Settings, session: TargetSession, tables: PositionTables
 ) -> tuple[Settings, str]:
     """Return the settings with a policy that has a name, and why if mtsd has chosen it.
