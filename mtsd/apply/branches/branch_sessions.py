@@ -9,7 +9,7 @@ transaction is detached. A restart takes these locks, too, before it looks for w
 
 from dataclasses import replace
 
-from mtsd.apply.position.fencing import hold_lock, release_lock, take_lock
+from mtsd.apply.position.fencing import hold_lock, release_locks, take_lock
 from mtsd.apply.session.innodb_monitor import MONITOR, wait_for_session
 from mtsd.apply.session.session import TargetSession
 from mtsd.apply.session.session_settings import SessionSettings
@@ -85,4 +85,4 @@ class BranchSessions:
                 f"its connection {thread}, which has prepared an XA transaction, has not ended"
                 f" within {TIMEOUT_S} s",
             )
-        await release_lock(own, self._lock)
+        await release_locks(own, [self._lock])

@@ -7,7 +7,7 @@ strangers from holding them.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import product
 
 import structlog
@@ -64,9 +64,11 @@ async def hold_lock(session: TargetSession, lock: str, timeout_s: int = 0) -> bo
     return taken
 
 
-async def release_lock(connection: Connection, lock: str) -> None:
-    """Release a lock of this session."""
-    await connection.query(b"SELECT RELEASE_LOCK('%b')" % lock.encode())
+async def release_locks(connection: Connection, locks: Collection[str]) -> None:
+    """Release locks of this session."""
+    if locks:
+        released = b",".join(b"RELEASE_LOCK('%b')" % lock.encode() for lock in locks)
+        await connection.query(b"SELECT " + released)
 
 
 @understood("target")
@@ -119,11 +121,11 @@ async def fence(
     kinds = [SessionOf.WORKER, SessionOf.OVERLAP]
     if needs_branch_sessions(connection):
         kinds.append(SessionOf.BRANCH)
-    taken: list[str] = []
-    for id_, kind in product(ids, kinds):
-        lock = locks.session(id_, kind)
+    names = {locks.session(id_, kind): id_ for id_, kind in product(ids, kinds)}
+    free = await _take_free(connection, names)
+    for lock, id_ in names.items():
         waiting = _Waiting(progress, "a session of a former run")
-        while not await take_lock(connection, lock):
+        while lock not in free and not await take_lock(connection, lock):
             rows = await connection.query(b"SELECT IS_USED_LOCK('%b')" % lock.encode())
             if rows[0][0] is None:
                 continue
@@ -135,10 +137,18 @@ async def fence(
                 break
             seen = await sessions(connection)
             waiting.report(f"worker {id_}", connection.thread_id, holder, seen)
-        taken.append(lock)
     if needs_branch_sessions(connection) and await prepared_xids(connection):
         await wait_for_ended_sessions(connection)
-    return taken
+    return list(names)
+
+
+async def _take_free(connection: Connection, locks: Collection[str]) -> frozenset[str]:
+    """Take those of the locks that nobody holds, nearly always all of them; return them."""
+    if not locks:
+        return frozenset()
+    asked = b",".join(b"GET_LOCK('%b', 0)" % lock.encode() for lock in locks)
+    (row,) = await connection.query(b"SELECT " + asked)
+    return frozenset(lock for lock, taken in zip(locks, row, strict=True) if taken == 1)
 
 
 async def _kill(connection: Connection, holder: int) -> None:

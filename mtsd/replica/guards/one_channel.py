@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mtsd.apply.position.fencing import release_lock, take_lock
+from mtsd.apply.position.fencing import release_locks, take_lock
 from mtsd.apply.position.lock_names import LockNames
 from mtsd.apply.position.position_tables import PositionTables
 from mtsd.apply.session.retry import write
@@ -111,7 +111,7 @@ async def claim_source(
                     return {other.name: other.rules for other in others}
         finally:
             if alone:
-                await release_lock(connection, start)
+                await release_locks(connection, [start])
         if attempt < _ATTEMPTS:
             await asyncio.sleep(_TIMEOUT_S)
     beside = beside or refuse(RUNS_ALREADY, uuid=source_uuid, schema=tables.schema)

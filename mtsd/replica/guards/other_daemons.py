@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from mtsd.apply.position.fencing import release_lock, take_lock
+from mtsd.apply.position.fencing import release_locks, take_lock
 from mtsd.apply.position.lock_holder import holder_text, sessions
 from mtsd.apply.position.lock_names import CHANNEL, LockNames, read_locks
 from mtsd.apply.position.other_schemas import schemas_with_positions, sees_all_databases
@@ -90,7 +90,7 @@ async def own_place(
         refused = beside(source_uuid, strange, elsewhere, told)
         if refused is not None:
             if taken:
-                await release_lock(connection, taken)
+                await release_locks(connection, [taken])
             return refused
         free = [place for place in places if holders[place] is None]
         if taken or own_id in (holders[place] for place in places) or not free:
@@ -150,8 +150,7 @@ async def _holders_in(connection: Connection, schema: str, uuid: str) -> set[int
 
 async def release_places(connection: Connection, source_uuid: str) -> None:
     """Release the session's place. Raises ServerError, ConnectionLostError."""
-    for place in range(_PLACES):
-        await release_lock(connection, _place(source_uuid, place))
+    await release_locks(connection, [_place(source_uuid, place) for place in range(_PLACES)])
 
 
 def _place(source_uuid: str, place: int) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import structlog
 
 from mtsd.apply.position.failed_groups import SkippedGroup, StoppedGroup
-from mtsd.apply.position.fencing import fence, release_lock
+from mtsd.apply.position.fencing import fence, release_locks
 from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.apply.position.lock_names import LockNames
 from mtsd.apply.position.position_schema import LOCK_TOKEN, TABLES, defect
@@ -208,8 +208,7 @@ async def recover(
     await reached(FaultPoint.BEFORE_RECOVERY_WRITE)
     await write(connection, statements)
     await reached(FaultPoint.AFTER_RECOVERY_WRITE)
-    for lock in taken:
-        await release_lock(connection, lock)
+    await release_locks(connection, taken)
     stale = [(id_, executed.highest) for id_ in sorted(present) if id_ > workers]
     log.info(
         "recovered", number=mark.number, position=str(mark.position), skips=len(executed),
