@@ -7,6 +7,7 @@ import pytest
 
 from mtsd.cli.main import main
 from mtsd.model.outcome.exit_status import ExitStatus
+from tests.fix_daemon import catch_up
 from tests.fix_families import installed
 from tests.pages.shell import Page, Shell
 from tests.replica.daemon_process import DaemonProcess, Value, toml
@@ -117,10 +118,8 @@ def test_from_a_copy(
         assert "then binlog" in shell.run(positions[0])
         assert "none yet" in shell.run("mtsd position show --config config.toml")
         shell.run(positions[1])
-        with daemon:
-            daemon.wait_until_caught_up()
-            assert target.sql(ROWS) == source.sql(ROWS)
-            assert daemon.stop() == 0
+        catch_up(daemon)
+        assert target.sql(ROWS) == source.sql(ROWS)
         assert "goes back by" in refused(capsys, "mtsd position set earliest --config config.toml")
         assert "was not cloned" in refused(capsys, *from_clone)
         *plugins, copied = clone
@@ -131,11 +130,9 @@ def test_from_a_copy(
         target.restart()
         insert(source, "after the clone")
         shell.run(*from_clone)
-        with daemon:
-            daemon.wait_until_caught_up()
-            assert len(source.sql(ROWS)) == 3
-            assert target.sql(ROWS) == source.sql(ROWS)
-            assert daemon.stop() == 0
+        catch_up(daemon)
+        assert len(source.sql(ROWS)) == 3
+        assert target.sql(ROWS) == source.sql(ROWS)
         # It is told to continue with what another server has written.
         (other := tmp_path / "other.sql").write_text(
             f"-- MySQL dump\nSET @@GLOBAL.GTID_PURGED='{STRANGER}:1-5';\n"
@@ -168,10 +165,8 @@ def test_taken_over_and_handed_over(
         insert(source, "by mtsd")
         assert "own replica" in shell.run(*place)
         shell.run(*forget)
-        with daemon:
-            daemon.wait_until_caught_up()
-            assert target.sql(ROWS) == source.sql(ROWS)
-            assert daemon.stop() == 0
+        catch_up(daemon)
+        assert target.sql(ROWS) == source.sql(ROWS)
         # Nobody can take an empty place, and none that mtsd has passed.
         assert "no channel" in refused(capsys, *place)
         shell.run(*purge, *reset)
@@ -253,8 +248,6 @@ def test_from_mariadb_to_mysql(
         shell.run(*copy)
         insert(source, "after the copy")
         shell.run(*follow)
-        with daemon:
-            daemon.wait_until_caught_up()
-            assert len(source.sql(ROWS)) == 2
-            assert target.sql(ROWS) == source.sql(ROWS)
-            assert daemon.stop() == 0
+        catch_up(daemon)
+        assert len(source.sql(ROWS)) == 2
+        assert target.sql(ROWS) == source.sql(ROWS)
