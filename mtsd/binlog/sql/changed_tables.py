@@ -295,16 +295,12 @@ class _Reading:
     def _grant(self) -> Changed:
         """Return the extent of GRANT or REVOKE, and the table or routine that it names, if any."""
         words = self._words
-        depth = 0
         proxy = words.at_word(b"PROXY")
-        while token := words.take():
-            if token.kind is TokenKind.SYMBOL:
-                depth += (token.text == b"(") - (token.text == b")")
-            elif token.kind is TokenKind.WORD and not depth:
-                if token.text in {b"TO", b"FROM"} or (proxy and token.text == b"ON"):
-                    break
-                if token.text == b"ON":
-                    return Changed(Extent.ACCOUNTS, self._granted_on())
+        for token in words.outer_words():
+            if token.text in {b"TO", b"FROM"} or (proxy and token.text == b"ON"):
+                break
+            if token.text == b"ON":
+                return Changed(Extent.ACCOUNTS, self._granted_on())
         return Changed(Extent.ACCOUNTS)
 
     def _granted_on(self) -> tuple[Table, ...]:

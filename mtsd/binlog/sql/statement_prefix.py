@@ -7,7 +7,7 @@ them matters to the statement is in its event, and the rest is about the session
 """
 
 from mtsd.binlog.sql.words import Words
-from mtsd.model.statement_text import StatementText, TokenKind
+from mtsd.model.statement_text import StatementText
 
 _CHANGES = frozenset({b"DELETE", b"INSERT", b"REPLACE", b"UPDATE", b"WITH"})
 
@@ -34,10 +34,7 @@ def _without_set_statement(text: StatementText) -> StatementText:
     words = Words(text)
     if words.word() != b"SET" or words.word() != b"STATEMENT":
         return text
-    depth = 0
-    while token := words.take():
-        if token.kind is TokenKind.SYMBOL:
-            depth += (token.text == b"(") - (token.text == b")")
-        elif token.kind is TokenKind.WORD and token.text == b"FOR" and not depth:
+    for token in words.outer_words():
+        if token.text == b"FOR":
             return text.with_raw(text.raw[token.end :].lstrip())
     return text

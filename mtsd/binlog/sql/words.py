@@ -1,5 +1,6 @@
 """A statement's words, names and symbols, one after another."""
 
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 
 from mtsd.binlog.bytes.character_sets import SWE7, character_set, is_ascii, text_decoder
@@ -88,16 +89,24 @@ class Words:
         Anything in parentheses is ignored. None if they do not occur before the end, or before one
         of the words `before`.
         """
+        for token in self.outer_words():
+            if token.text == first and self.at_word(second) and self.next is not None:
+                return token.start, self.next.end
+            if token.text in before:
+                break
+        return None
+
+    def outer_words(self) -> Iterator[Token]:
+        """Advance to the end; yield the words that are in no parentheses opened from here on.
+
+        Between two of them, what follows may be consumed.
+        """
         depth = 0
         while token := self.take():
             if token.kind is TokenKind.SYMBOL:
                 depth += (token.text == b"(") - (token.text == b")")
             elif token.kind is TokenKind.WORD and not depth:
-                if token.text == first and self.at_word(second) and self.next is not None:
-                    return token.start, self.next.end
-                if token.text in before:
-                    break
-        return None
+                yield token
 
     def passes(self, words: AbstractSet[bytes], *, within: int | None = None) -> bool:
         """Advance to one of these words; return whether it occurs within `within` tokens."""

@@ -14,7 +14,6 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_type
 
 from mtsd.binlog.sql.words import Words
-from mtsd.model.statement_text import TokenKind
 from mtsd.model.step import QueryEvent
 from mtsd.spark.options.options import OptionError
 
@@ -104,12 +103,7 @@ def renamed(query: QueryEvent) -> list[tuple[str, str]]:
     if words.word() != b"ALTER":
         return []
     found: list[tuple[str, str]] = []
-    depth = 0
-    while token := words.take():
-        if token.kind is TokenKind.SYMBOL:
-            depth += (token.text == b"(") - (token.text == b")")
-        if depth or token.kind is not TokenKind.WORD:
-            continue
+    for token in words.outer_words():
         if token.text == b"RENAME" and not any(map(words.at_word, _NO_COLUMNS)):
             if not words.at_word(b"COLUMN"):
                 continue

@@ -10,7 +10,6 @@ from typing import Final
 from mtsd.binlog.sql.changed_tables import Changed, Extent, changed
 from mtsd.binlog.sql.table_names import Table
 from mtsd.binlog.sql.words import Words
-from mtsd.model.statement_text import TokenKind
 from mtsd.model.step import AlterPhase, QueryEvent
 
 _TABLES: Final = frozenset({b"TABLE", b"TABLES"})
@@ -68,12 +67,7 @@ def _altered(words: Words, query: QueryEvent) -> MovedRows | None:
     words.take_words(b"IF", b"EXISTS")
     words.take_name()
     more: list[Table] = []
-    depth = 0
-    while token := words.take():
-        if token.kind is TokenKind.SYMBOL:
-            depth += (token.text == b"(") - (token.text == b")")
-        if depth or token.kind is not TokenKind.WORD:
-            continue
+    for token in words.outer_words():
         if token.text == b"RENAME" and not any(map(words.at_word, _OF_A_TABLE)):
             words.take_words(b"TO", b"AS")
             if words.at_symbol(b"="):
