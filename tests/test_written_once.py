@@ -15,11 +15,11 @@ MOST_NAMING = 12
 MOST_FILES = 22
 """Modules of a folder, beside its __init__.py."""
 MOST_LINES = 400
-TABLES_OF_DATA = {"operations/check/catalogue.py"}
+TABLES_OF_DATA = {"operations/check/lines/catalogue.py"}
 """They may be as long as their table."""
 TOO_LONG: dict[str, int] = {}
 """Lines of modules that are still to be divided. They only get fewer."""
-TOO_FULL = {"mtsd/operations/check": 23}
+TOO_FULL: dict[str, int] = {}
 """Modules of folders that are still to be divided."""
 NUMBERS = frozenset(map(int, ER))
 NO_ERRORS = {(path, int(each)) for path in ("model/error_numbers.py",) for each in ER} | {

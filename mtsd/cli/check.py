@@ -10,7 +10,7 @@ from mtsd.cli.output import json_of, print_json, print_line
 from mtsd.model.outcome.exit_status import ExitStatus
 from mtsd.operations.check.checking import check
 from mtsd.operations.check.grants import statements
-from mtsd.operations.check.line import Level, Line
+from mtsd.operations.check.lines.line import Level, Line
 
 _EXAMPLE = """\
 example:

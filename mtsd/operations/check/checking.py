@@ -12,29 +12,30 @@ from mtsd.config.start import Start
 from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
 from mtsd.model.outcome.reason import Refused
 from mtsd.model.server import Flavour, ServerVersion
-from mtsd.operations.check.catalogue import Kind, refused_line
-from mtsd.operations.check.column_lines import column_lines, zone_lines
 from mtsd.operations.check.decisions import rows_as_sql, way_of
 from mtsd.operations.check.facts import SourceFacts, TargetFacts
-from mtsd.operations.check.line import Line
-from mtsd.operations.check.misread_lines import misread_lines
-from mtsd.operations.check.pair_lines import pair_lines
-from mtsd.operations.check.policy_lines import choice, commit_order_lines, policy_lines
-from mtsd.operations.check.position_lines import position_lines, reach_lines
-from mtsd.operations.check.reading import read_source, read_target
+from mtsd.operations.check.lines.catalogue import Kind
+from mtsd.operations.check.lines.column_lines import column_lines, zone_lines
+from mtsd.operations.check.lines.filter_lines import filter_lines
+from mtsd.operations.check.lines.line import Line
+from mtsd.operations.check.lines.misread_lines import misread_lines
+from mtsd.operations.check.lines.pair_lines import pair_lines
+from mtsd.operations.check.lines.policy_lines import choice, commit_order_lines, policy_lines
+from mtsd.operations.check.lines.position_lines import position_lines, reach_lines
+from mtsd.operations.check.lines.refused_line import refused_line
+from mtsd.operations.check.lines.server_lines import server_lines
+from mtsd.operations.check.lines.source_lines import source_lines
+from mtsd.operations.check.lines.status_socket import status_socket_lines
+from mtsd.operations.check.lines.target_lines import target_lines
+from mtsd.operations.check.lines.unreachable import interrupted, unreachable
+from mtsd.operations.check.lines.xa_lines import xa_lines
+from mtsd.operations.check.reading.servers import read_source, read_target
 from mtsd.operations.check.replicated import (
     as_on_target,
-    filter_lines,
     in_lower_case,
     only_changed,
     only_replicated,
 )
-from mtsd.operations.check.server_lines import server_lines
-from mtsd.operations.check.source_lines import source_lines
-from mtsd.operations.check.status_socket import status_socket_lines
-from mtsd.operations.check.target_lines import target_lines
-from mtsd.operations.check.unreachable import interrupted, unreachable
-from mtsd.operations.check.xa_lines import xa_lines
 from mtsd.replica.core.endpoints import endpoint
 from mtsd.replica.core.filters import filter_of
 from mtsd.replica.run.policy_choice import with_policy

@@ -11,7 +11,7 @@ from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.outcome.reason import Refused
 from mtsd.operations.check.facts import ChannelFacts, ServerFacts, SourceFacts, TargetFacts
-from mtsd.operations.check.server_lines import sees_position_schema
+from mtsd.operations.check.visible import sees_position_schema
 from mtsd.replica.core.apply_mode import applies_sql, in_repair
 from mtsd.replica.core.gtid_mode import Gtids, decide_gtids
 from mtsd.replica.guards.circles import cannot_see, circle

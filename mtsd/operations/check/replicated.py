@@ -1,16 +1,12 @@
-"""What of the source's tables is replicated, and which filter rules match none of them."""
+"""What of the facts concerns replication, by the filter, and by the names on the target."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from mtsd.filter.filter import Filter
-from mtsd.filter.wildcards import matches
 from mtsd.model.names import folded
-from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.facts import ServerFacts, UserTable
-from mtsd.operations.check.line import Line, listed
-from mtsd.operations.check.server_lines import sees_tables
 
 _Name = Callable[[str], str]
 
@@ -76,43 +72,6 @@ def in_lower_case(facts: ServerFacts) -> ServerFacts:
         triggers_on={folded(each): folded(table) for each, table in facts.triggers_on.items()},
         generated=of_all(facts.generated),
     )
-
-
-def filter_lines(source: ServerFacts, rules: Filter) -> Iterator[Line]:
-    """Yield the lines about the filter."""
-    if not rules.rules:
-        return
-    yield Kind.FILTER.line(rules=rules.rules)
-    if not sees_tables(source):
-        return
-    unmatched = list(_unmatched(source, rules))
-    if unmatched:
-        yield Kind.FILTER_MATCHES_NOTHING.line(rules=listed(unmatched))
-
-
-def _unmatched(source: ServerFacts, rules: Filter) -> Iterator[str]:
-    given = rules.rules
-    of_database, of_table = rules.folded, rules.folded_table
-    before = {of_database(table.schema) for table in source.tables}
-    databases = {of_database(rules.target_name(table.schema)) for table in source.tables}
-    tables = {
-        of_table(f"{rules.target_name(table.schema)}.{table.name}") for table in source.tables
-    }
-    for key, names, known, fold in (
-        ("do_db", given.do_db, databases, of_database),
-        ("ignore_db", given.ignore_db, databases, of_database),
-        ("do_table", given.do_table, tables, of_table),
-        ("ignore_table", given.ignore_table, tables, of_table),
-        ("rewrite_db", [name for name, _ in given.rewrite_db], before, of_database),
-    ):
-        yield from (f"{key} {name!r}" for name in names if fold(name) not in known)
-    for key, patterns in (
-        ("wild_do_table", given.wild_do_table),
-        ("wild_ignore_table", given.wild_ignore_table),
-    ):
-        for pattern in patterns:
-            if not any(matches(of_table(pattern), table) for table in tables):
-                yield f"{key} {pattern!r}"
 
 
 def _with(facts: ServerFacts, tables: tuple[UserTable, ...], name: _Name) -> ServerFacts:

@@ -7,7 +7,7 @@ from mtsd.config import Settings
 from mtsd.config.start import Start
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.outcome.reason import Refused
-from mtsd.operations.check.schema_reading import read_tables_of_users
+from mtsd.operations.check.reading.schemas import read_tables_of_users
 from mtsd.operations.copies.clone import copied_by_clone
 from mtsd.operations.copies.copied import Copied, chosen, not_loaded, start_of
 from mtsd.operations.copies.own_replica import copied_by_own_replica

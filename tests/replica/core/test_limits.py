@@ -4,7 +4,7 @@ import pytest
 
 from mtsd.replica.core.limits import referred_in
 from mtsd.schedule.policies.foreign_key_families import ForeignKeys
-from tests.operations.good_facts import replica
+from tests.operations.check.good_facts import replica
 
 KEYS = ForeignKeys((("a.t", "b.u"), ("c.t", "c.u")), (frozenset({"a", "b"}), frozenset({"b", "d"})))
 

@@ -14,8 +14,8 @@ from mtsd.replica.guards.circles import Feeding, circle
 from mtsd.replica.guards.lenient_target import lenient
 from mtsd.replica.guards.own_replica import KnownServer, beside
 from mtsd.wire.replica_status import ReplicaStatus
-from tests.operations.check_cases import NATIVE
-from tests.operations.good_facts import SOURCE_UUID, TARGET_UUID
+from tests.operations.check.cases import NATIVE
+from tests.operations.check.good_facts import SOURCE_UUID, TARGET_UUID
 
 SOURCE = KnownServer(SOURCE_UUID.upper(), 7, "db1", 3306)
 MARIADB = KnownServer("server_id 7", 0, "db1", 3306)

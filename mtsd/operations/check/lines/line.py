@@ -1,8 +1,9 @@
 """A result of the check: one line with a level, a subject, and what to do."""
 
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum
 
+from mtsd.model.outcome.command import options
 from mtsd.model.outcome.reason import Reason
 
 
@@ -38,6 +39,28 @@ class Template:
     remedy: str = ""
     reason: Reason | None = None
     """The daemon's refusal or warning with the same words, if it is one."""
+
+
+class KindOfLine(Enum):
+    """A kind of lines: a name, and its template. `catalogue` has the members."""
+
+    _value_: Template
+
+    def line(self, **facts: object) -> Line:
+        """Return a line of this kind; `facts` are the values of the placeholders in its texts."""
+        template = self.value
+        return Line(
+            self.id,
+            template.level,
+            template.subject.format(**facts),
+            _plain(template.found.format(**facts)),
+            _plain(template.remedy.format(**facts, config=options())),
+        )
+
+    @property
+    def id(self) -> str:
+        """The name of the line in JSON and in the documentation."""
+        return self.name.lower().replace("_", "-")
 
 
 def ok(subject: str, found: str) -> Template:
@@ -93,3 +116,8 @@ def duration(seconds: float) -> str:
     if seconds < 3 * 86400:
         return f"{seconds / 3600:.4g} hours"
     return f"{seconds / 86400:.4g} days"
+
+
+def _plain(text: str) -> str:
+    """Return a text on one line, whatever is in a server's message or in names."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())

@@ -14,10 +14,10 @@ from mtsd.apply.tables.table_columns import (
     remedy,
     without_generated_key,
 )
-from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.facts import ServerFacts
-from mtsd.operations.check.line import Line, listed
-from mtsd.operations.check.server_lines import counted
+from mtsd.operations.check.lines.catalogue import Kind
+from mtsd.operations.check.lines.line import Line, listed
+from mtsd.operations.check.lines.server_lines import counted
 
 _WIDER = {"ascii": frozenset({"utf8mb3", "utf8mb4", "latin1"}), "utf8mb3": frozenset({"utf8mb4"})}
 """Character sets in which the bytes of another one represent the same characters."""

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 from mtsd.apply.session.family import TARGETS
 from mtsd.config import Earliest, Settings
 from mtsd.model.xa_xid import XaXid
-from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.facts import SourceFacts, TargetFacts
-from mtsd.operations.check.line import Line, listed
+from mtsd.operations.check.lines.catalogue import Kind
+from mtsd.operations.check.lines.line import Line, listed
+from mtsd.operations.check.lines.server_lines import counted
 from mtsd.operations.check.privileges import XA, HeldPrivileges, grant, missing
-from mtsd.operations.check.server_lines import counted
 
 
 def xa_lines(settings: Settings, target: TargetFacts, source: SourceFacts | None) -> Iterator[Line]:

@@ -17,10 +17,10 @@ from mtsd.control.status import (
     WorkerStatus,
 )
 from mtsd.control.status_route import status_route
-from mtsd.operations.check.catalogue import Kind
-from mtsd.operations.check.line import Line
-from mtsd.operations.check.status_socket import status_socket_lines
-from tests.operations.good_facts import SETTINGS
+from mtsd.operations.check.lines.catalogue import Kind
+from mtsd.operations.check.lines.line import Line
+from mtsd.operations.check.lines.status_socket import status_socket_lines
+from tests.operations.check.good_facts import SETTINGS
 
 
 def at(path: Path | None) -> Settings:

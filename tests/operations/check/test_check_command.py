@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from mtsd.cli.main import main
-from mtsd.operations.check.catalogue import Kind
-from mtsd.operations.check.line import Level
+from mtsd.operations.check.lines.catalogue import Kind
+from mtsd.operations.check.lines.line import Level
 from tests.control.killed_daemon import leave_behind
 from tests.operations.checked import configuration, told
 from tests.replica.daemon_process import Value

@@ -23,10 +23,11 @@ from mtsd.model.outcome.reason import Refused, refuse
 from mtsd.model.position import Position
 from mtsd.model.server import Flavour
 from mtsd.model.xa_xid import XaXid
-from mtsd.operations.check.catalogue import Kind, refused_line
 from mtsd.operations.check.facts import SourceFacts, TargetFacts, UserTable
-from mtsd.operations.check.line import Line
-from mtsd.operations.check.unreachable import interrupted, unreachable
+from mtsd.operations.check.lines.catalogue import Kind
+from mtsd.operations.check.lines.line import Line
+from mtsd.operations.check.lines.refused_line import refused_line
+from mtsd.operations.check.lines.unreachable import interrupted, unreachable
 from mtsd.replica.guards.circles import Feeding
 from mtsd.replica.guards.one_channel import Channel
 from mtsd.replica.recovery.verdict import after_a_crash, in_another_log
@@ -37,7 +38,7 @@ from mtsd.wire.neutral_session import other_version
 from mtsd.wire.refusal import NoTlsError, SessionRefusedError
 from mtsd.wire.replica_status import ReplicaStatus
 from mtsd.wire.traits import supported
-from tests.operations.good_facts import (
+from tests.operations.check.good_facts import (
     DAEMON_UUID,
     EVERYTHING,
     MIB,

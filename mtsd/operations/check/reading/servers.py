@@ -26,9 +26,9 @@ from mtsd.operations.check.facts import (
     SourceFacts,
     TargetFacts,
 )
-from mtsd.operations.check.in_doubt import read_in_logs
-from mtsd.operations.check.position_reading import read_position
-from mtsd.operations.check.schema_reading import (
+from mtsd.operations.check.reading.doubts import read_in_logs
+from mtsd.operations.check.reading.positions import read_position
+from mtsd.operations.check.reading.schemas import (
     CASCADES,
     read_columns,
     read_expressions,

@@ -12,7 +12,7 @@ from mtsd.apply.position.position_tables import ChannelRow, PositionTables
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
-from mtsd.operations.check.catalogue import Kind
+from mtsd.operations.check.lines.catalogue import Kind
 from mtsd.schedule.done.executed_groups import ExecutedGroups
 from mtsd.schedule.done.worker_row import WorkerRow
 from tests.operations.checked import told

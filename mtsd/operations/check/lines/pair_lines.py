@@ -7,7 +7,6 @@ from mtsd.config import Earliest, Settings
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.outcome.reason import Refused
-from mtsd.operations.check.catalogue import Kind, refused_line
 from mtsd.operations.check.decisions import (
     Decision,
     gtids_of,
@@ -17,10 +16,13 @@ from mtsd.operations.check.decisions import (
     state_of,
 )
 from mtsd.operations.check.facts import ServerFacts, SourceFacts, TargetFacts
-from mtsd.operations.check.line import Line, listed, size
+from mtsd.operations.check.lines.catalogue import Kind
+from mtsd.operations.check.lines.line import Line, listed, size
+from mtsd.operations.check.lines.refused_line import refused_line
+from mtsd.operations.check.lines.server_lines import counted, table_lines
+from mtsd.operations.check.lines.target_lines import row_bytes
 from mtsd.operations.check.privileges import HeldPrivileges
-from mtsd.operations.check.server_lines import counted, sees_tables, table_lines
-from mtsd.operations.check.target_lines import row_bytes
+from mtsd.operations.check.visible import sees_tables
 from mtsd.replica.core.apply_mode import is_idempotent
 from mtsd.replica.core.gtid_mode import Gtids
 from mtsd.source.continuation import ByFile

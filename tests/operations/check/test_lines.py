@@ -18,12 +18,12 @@ import mtsd.wire
 from mtsd.apply.tables.table_columns import table_column
 from mtsd.config import Latest
 from mtsd.model.outcome.reason import Reason
-from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.checking import check, lines
 from mtsd.operations.check.facts import UserTable
-from mtsd.operations.check.line import Level, Line, duration, listed, size
-from tests.operations.check_cases import CASES, DOUBT, UNREACHABLE, Case
-from tests.operations.good_facts import (
+from mtsd.operations.check.lines.catalogue import Kind
+from mtsd.operations.check.lines.line import Level, Line, duration, listed, size
+from tests.operations.check.cases import CASES, DOUBT, UNREACHABLE, Case
+from tests.operations.check.good_facts import (
     CHANNEL,
     DAEMON_UUID,
     EVERYTHING,
@@ -44,7 +44,7 @@ ELSEWHERE = frozenset({
     Kind.STATUS_SOCKET_TAKEN, Kind.STATUS_SOCKET_NO_SOCKET, Kind.STATUS_SOCKET_FOLDER,
     Kind.OTHER_POLICY,
 })  # fmt: skip
-"""Have tests of their own, below and in test_check_status_socket."""
+"""Have tests of their own, below and in test_status_socket."""
 TOLD_OTHERWISE = {
     "ATTACHED": Kind.XA_ATTACHED,
     "BLACKHOLE": Kind.BLACKHOLES,

@@ -8,7 +8,6 @@ from mtsd.apply.position.target_identity import TargetIdentity, copied
 from mtsd.config import Settings
 from mtsd.model.gtid import GtidSet
 from mtsd.model.outcome.reason import Refused
-from mtsd.operations.check.catalogue import Kind, refused_line
 from mtsd.operations.check.decisions import (
     Decision,
     damage,
@@ -18,7 +17,9 @@ from mtsd.operations.check.decisions import (
     verdicts,
 )
 from mtsd.operations.check.facts import ChannelFacts, SourceFacts, TargetFacts
-from mtsd.operations.check.line import Line, duration, listed
+from mtsd.operations.check.lines.catalogue import Kind
+from mtsd.operations.check.lines.line import Line, duration, listed
+from mtsd.operations.check.lines.refused_line import refused_line
 from mtsd.replica.core.filters import rules_of
 from mtsd.replica.guards.one_channel import Channel, rival
 from mtsd.source.continuation import Adopt

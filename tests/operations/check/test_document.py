@@ -1,15 +1,15 @@
 """docs/check.md has the table of all lines.
 
-`python -m tests.operations.test_check_document` prints the table as it has to be.
+`python -m tests.operations.check.test_document` prints the table as it has to be.
 """
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from mtsd.operations.check.catalogue import Kind
+from mtsd.operations.check.lines.catalogue import Kind
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "check.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "check.md"
 
 
 def rows() -> Iterator[str]:

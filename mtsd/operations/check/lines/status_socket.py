@@ -14,8 +14,8 @@ from mtsd.config import Settings
 from mtsd.control.client import DaemonUnavailableError, fetch_status
 from mtsd.control.policy_advice import LoadSeen, better_policy
 from mtsd.control.status import Status
-from mtsd.operations.check.catalogue import Kind
-from mtsd.operations.check.line import Line
+from mtsd.operations.check.lines.catalogue import Kind
+from mtsd.operations.check.lines.line import Line
 
 _TIMEOUT_S = 5.0
 

@@ -5,17 +5,12 @@ from collections.abc import Iterator
 
 from mtsd.config import EndpointSettings
 from mtsd.model.server import Flavour
-from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.facts import ServerFacts
-from mtsd.operations.check.line import Line, listed
-from mtsd.operations.check.privileges import HeldPrivileges
+from mtsd.operations.check.lines.catalogue import Kind
+from mtsd.operations.check.lines.line import Line, listed
 from mtsd.source.family import SOURCES
 
 _CLOCK_TOLERANCE_S = 10.0
-_SHOWS_TABLES = (
-    "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "REFERENCES", "INDEX", "ALTER",
-    "CREATE VIEW", "SHOW VIEW", "TRIGGER",
-)  # fmt: skip
 
 
 def server_lines(server: str, settings: EndpointSettings, facts: ServerFacts) -> Iterator[Line]:
@@ -65,17 +60,6 @@ def table_lines(server: str, facts: ServerFacts, source: Flavour) -> Iterator[Li
         yield Kind.FOREIGN_KEYS.line(
             server=server, count=counted(len(keys), "foreign key"), keys=listed(keys)
         )
-
-
-def sees_tables(facts: ServerFacts) -> bool:
-    """Return whether the user can see which tables exist."""
-    return bool(facts.tables) or HeldPrivileges.of(facts.grants).has(_SHOWS_TABLES)
-
-
-def sees_position_schema(facts: ServerFacts, schema: str) -> bool:
-    """Return whether the user could see the position schema, if there is one."""
-    held = HeldPrivileges.of(facts.grants)
-    return held.has(_SHOWS_TABLES) or held.has_on(schema, "SELECT")
 
 
 def counted(count: int, noun: str) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from mtsd.config import EndpointSettings
 from mtsd.model.error_numbers import ER, NOT_ALLOWED
 from mtsd.model.errors import ConnectionLostError, ServerError
-from mtsd.operations.check.catalogue import Kind
-from mtsd.operations.check.line import Line
+from mtsd.operations.check.lines.catalogue import Kind
+from mtsd.operations.check.lines.line import Line
 from mtsd.wire.refusal import NoTlsError, SessionRefusedError
 
 _HOST_REFUSED = frozenset({ER.HOST_IS_BLOCKED, ER.HOST_NOT_PRIVILEGED})

@@ -1,15 +1,13 @@
 """Every line that `mtsd check` can print, with its remedy. docs/check.md has the same table."""
 
-from enum import Enum, unique
+from enum import unique
 
 from mtsd.apply.branches.branches import ATTACHED, UNLOGGED
 from mtsd.apply.branches.splitting_allowed import ON_MARIADB
 from mtsd.apply.position import position_schema, target_identity
 from mtsd.apply.session import own_domain, pinning
 from mtsd.control import policy_advice
-from mtsd.model.outcome.command import options
-from mtsd.model.outcome.reason import Refused
-from mtsd.operations.check.line import Line, caution, error, ok, refusal, warning
+from mtsd.operations.check.lines.line import KindOfLine, caution, error, ok, refusal, warning
 from mtsd.replica.core import apply_mode, gtid_mode
 from mtsd.replica.guards import circles, lenient_target, own_replica
 from mtsd.replica.guards.executed_beyond import EXECUTED_BEYOND
@@ -20,7 +18,7 @@ from mtsd.wire import neutral_session, traits
 
 
 @unique
-class Kind(Enum):
+class Kind(KindOfLine):
     """The kinds of lines; the name in lower case with hyphens is a line's id."""
 
     # Reaching the servers.
@@ -879,32 +877,3 @@ class Kind(Enum):
         "{count} enabled: {events}; their effects are replicated, and happen again on the target",
         "ALTER EVENT … DISABLE ON REPLICA on the target, or SET PERSIST event_scheduler = OFF",
     )
-
-    def line(self, **facts: object) -> Line:
-        """Return a line of this kind; `facts` are the values of the placeholders in its texts."""
-        template = self.value
-        return Line(
-            self.id,
-            template.level,
-            template.subject.format(**facts),
-            _plain(template.found.format(**facts)),
-            _plain(template.remedy.format(**facts, config=options())),
-        )
-
-    @property
-    def id(self) -> str:
-        """The name of the line in JSON and in the documentation."""
-        return self.name.lower().replace("_", "-")
-
-
-def refused_line(refused: Refused) -> Line:
-    """Return the line for a refusal, or for a warning with a reason of the daemon's."""
-    return _BY_REASON[refused.reason].line(**refused.facts)
-
-
-_BY_REASON = {kind.value.reason: kind for kind in Kind if kind.value.reason is not None}
-
-
-def _plain(text: str) -> str:
-    """Return a text on one line, whatever is in a server's message or in names."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())

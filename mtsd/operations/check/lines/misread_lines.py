@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 
 from mtsd.apply.tables.misread_tables import does_not_generate, turns_into_history
-from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.facts import ServerFacts
-from mtsd.operations.check.line import Line, listed
-from mtsd.operations.check.server_lines import counted
+from mtsd.operations.check.lines.catalogue import Kind
+from mtsd.operations.check.lines.line import Line, listed
+from mtsd.operations.check.lines.server_lines import counted
 from mtsd.wire.family import SERVERS
 
 

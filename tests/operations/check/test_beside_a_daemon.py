@@ -9,7 +9,7 @@ from mtsd.apply.position.position_tables import PositionTables
 from mtsd.model.server import ServerVersion
 from mtsd.operations.check import checking
 from mtsd.operations.check.facts import TargetFacts
-from mtsd.operations.check.reading import read_target
+from mtsd.operations.check.reading.servers import read_target
 from mtsd.wire.connection import Connection
 from tests.load.mixed import MixedLoad
 from tests.operations.checked import told

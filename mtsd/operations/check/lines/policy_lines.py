@@ -9,9 +9,10 @@ from typing import Final
 from mtsd.apply.session.family import TARGETS
 from mtsd.config import Settings
 from mtsd.filter.filter import Filter
-from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.facts import ServerFacts, TargetFacts
-from mtsd.operations.check.line import Line, listed
+from mtsd.operations.check.lines.catalogue import Kind
+from mtsd.operations.check.lines.line import Line, listed
+from mtsd.operations.check.lines.server_lines import counted
 from mtsd.operations.check.privileges import (
     LOCKS,
     LOCKS_OF_ROWS,
@@ -20,7 +21,6 @@ from mtsd.operations.check.privileges import (
     missing,
     missing_on,
 )
-from mtsd.operations.check.server_lines import counted
 from mtsd.replica.core.apply_mode import keeps_order
 from mtsd.replica.core.limits import goes_by_foreign_keys
 from mtsd.replica.run.policy_choice import needs_choice, servers_say

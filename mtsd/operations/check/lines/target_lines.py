@@ -8,10 +8,12 @@ from mtsd.config import Settings
 from mtsd.filter.channels import named_databases
 from mtsd.model.outcome.reason import Refused
 from mtsd.model.server import Flavour
-from mtsd.operations.check.catalogue import Kind, refused_line
 from mtsd.operations.check.decisions import may_set_gtids, rows_as_sql
 from mtsd.operations.check.facts import ServerFacts, SourceFacts, TargetFacts
-from mtsd.operations.check.line import Line, listed, size
+from mtsd.operations.check.lines.catalogue import Kind
+from mtsd.operations.check.lines.line import Line, listed, size
+from mtsd.operations.check.lines.refused_line import refused_line
+from mtsd.operations.check.lines.server_lines import counted
 from mtsd.operations.check.privileges import (
     ACCOUNTS,
     BINLOG,
@@ -26,7 +28,6 @@ from mtsd.operations.check.privileges import (
     missing_on_all,
     target_needs,
 )
-from mtsd.operations.check.server_lines import counted
 from mtsd.replica.core.filters import rules_of
 from mtsd.replica.core.limits import sessions_of
 from mtsd.source.family import SOURCES

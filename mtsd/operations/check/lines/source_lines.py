@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 from mtsd.apply.position.position_schema import STATUS_TABLES, TABLES
 from mtsd.config import Settings
-from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.facts import SourceFacts, TargetFacts
-from mtsd.operations.check.line import Line, duration, listed
+from mtsd.operations.check.lines.catalogue import Kind
+from mtsd.operations.check.lines.line import Line, duration, listed
+from mtsd.operations.check.lines.server_lines import table_lines
 from mtsd.operations.check.privileges import SOURCE, HeldPrivileges, grant, missing
-from mtsd.operations.check.server_lines import sees_tables, table_lines
+from mtsd.operations.check.visible import sees_tables
 from mtsd.source.family import SOURCES
 from mtsd.source.source_log import retention_of
 

@@ -26,7 +26,7 @@ from mtsd.operations.check.privileges import (
     missing_on_all,
     target_needs,
 )
-from tests.operations.good_facts import SETTINGS, filtered, target_settings
+from tests.operations.check.good_facts import SETTINGS, filtered, target_settings
 
 NEEDED = (*TARGET, *SESSION, *BINLOG, *DEFINITIONS)
 NEWEST = ServerVersion(Flavour.MYSQL, (9, 7, 0))

@@ -1,0 +1,1 @@
+"""Reads the facts of the check from servers: nothing is locked, written or registered."""
