@@ -297,7 +297,11 @@ class Connection:
             said = translated(error, self.endpoint)
             if isinstance(said, ConnectionLostError):
                 self.close()
-            raise said from error
+            try:
+                raise said from error
+            finally:
+                # An error that a frame of its own traceback keeps is a cycle.
+                del said
         except FileAskedError as error:
             raise NotSupportedError(
                 f"the {self.endpoint.role} asks for a file of this machine (LOAD DATA LOCAL) for a"

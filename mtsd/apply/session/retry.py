@@ -107,23 +107,41 @@ async def write(connection: Connection, statements: Sequence[bytes]) -> None:
 @contextlib.asynccontextmanager
 async def announced_wait(connection: Connection, statement: bytes) -> AsyncIterator[None]:
     """Log repeatedly that the block is waiting for the target, unless for an obstacle's end."""
-    loop = asyncio.get_running_loop()
-    began = loop.time()
-    obstacles = obstacles_here()
-    timers: list[asyncio.TimerHandle] = []
-
-    def announce() -> None:
-        if obstacles is None or not obstacles.what:
-            log.warning(
-                "waiting for the target: SHOW PROCESSLIST there shows what for",
-                connection=connection.thread_id, waited_s=round(loop.time() - began),
-                statement=statement[:_SHOWN].decode("utf-8", "replace"),
-            )  # fmt: skip
-        timers[:] = [loop.call_later(_NEXT_WORD_S, announce)]
-
-    timers.append(loop.call_later(_FIRST_WORD_S, announce))
+    announcing = _Announcing(connection.thread_id, statement)
     try:
         yield
     finally:
-        for timer in timers:
-            timer.cancel()
+        announcing.end()
+
+
+class _Announcing:
+    """Says what is waited for, later and later.
+
+    A function that refers to itself would do, and is garbage that only a search for cycles finds:
+    that runs every half hour, and there are many waits in each second.
+    """
+
+    __slots__ = ("_began", "_connection", "_loop", "_obstacles", "_statement", "_timer")
+
+    def __init__(self, connection: int, statement: bytes) -> None:
+        self._connection = connection
+        self._statement = statement
+        self._loop = asyncio.get_running_loop()
+        self._began = self._loop.time()
+        self._obstacles = obstacles_here()
+        self._timer: asyncio.TimerHandle | None = self._loop.call_later(_FIRST_WORD_S, self._say)
+
+    def _say(self) -> None:
+        if self._obstacles is None or not self._obstacles.what:
+            log.warning(
+                "waiting for the target: SHOW PROCESSLIST there shows what for",
+                connection=self._connection, waited_s=round(self._loop.time() - self._began),
+                statement=self._statement[:_SHOWN].decode("utf-8", "replace"),
+            )  # fmt: skip
+        self._timer = self._loop.call_later(_NEXT_WORD_S, self._say)
+
+    def end(self) -> None:
+        """Say nothing more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

@@ -35,6 +35,9 @@ from mtsd.wire.connection import Connection
 _MANY: Final = 8192
 _OF_MANY_TABLES: Final = frozenset({"DATABASE", "SCHEMA"})
 """Words of definitions that may change tables which they do not name."""
+_EVENTS_OF_A_TABLE: Final = 4
+"""How many Table_map events of one table are remembered: workers that are behind meet old ones."""
+_NO_TABLES: Final = frozenset[str]()
 _SHARED_S: Final = 1.0
 """How long a reading counts for another Table_map event of the table."""
 
@@ -55,7 +58,7 @@ class KnownTable:
     needs_version: bool = False
     refused: Refused | None = None
     denied: ServerError | None = None
-    reached: frozenset[str] = frozenset()
+    reached: frozenset[str] = _NO_TABLES
     definitions: tuple[bytes, ...] = ()
 
     @property
@@ -83,7 +86,7 @@ class KnownTables:
     """
 
     __slots__ = (
-        "_by_binlog", "_clock", "_format", "_known", "_most", "_others", "_plain",
+        "_by_binlog", "_clock", "_events", "_format", "_known", "_most", "_others", "_plain",
         "_reader", "_readings", "_reasons", "_safe", "_server", "_source", "engines", "forgotten",
         "layouts",
     )  # fmt: skip
@@ -101,6 +104,8 @@ class KnownTables:
         self._most = most
         self._clock = clock
         self._known: dict[bytes, KnownTable] = {}
+        self._events: dict[Name, dict[bytes, None]] = {}
+        """Those of each table, the oldest first."""
         self._safe: set[bytes] = set()
         self._plain: set[bytes] = set()
         self._others: set[bytes] = set()
@@ -152,7 +157,7 @@ class KnownTables:
         The session of the connection is to have its pinned state, and nothing in flight; `state` is
         as for `read_facts`. Raises ServerError, ConnectionLostError.
         """
-        if len(self._known) > self._most:
+        if len(self._known) > self._most or len(self._events) > self._most:
             self.clear()
         # Another session may forget some meanwhile.
         while unknown := [event for event in table_maps if event not in self._known]:
@@ -167,7 +172,8 @@ class KnownTables:
             self._readings |= readings
             for event, table in tables.items():
                 found = self._judged(table, readings[table.database, table.table], transactional)
-                self._note(event, found)
+                self._note(event, (table.database, table.table), found)
+            self._forget_older(names, table_maps)
 
     async def are_others(
         self, connection: Connection, table_maps: Collection[bytes], state: Setting
@@ -222,6 +228,7 @@ class KnownTables:
         """Forget all tables."""
         self.forgotten += 1
         self._known.clear()
+        self._events.clear()
         self._safe.clear()
         self._plain.clear()
         self._others.clear()
@@ -234,8 +241,20 @@ class KnownTables:
         self._plain.discard(event)
         self.layouts.pop(event, None)
 
-    def _note(self, event: bytes, found: KnownTable) -> None:
+    def _forget_older(self, names: Iterable[Name], asked_for: Collection[bytes]) -> None:
+        """Forget older events of these tables: one that is altered often has another each time."""
+        for name in names:
+            events = self._events[name]
+            older = [event for event in events if event not in asked_for]
+            for event in older[: max(0, len(events) - _EVENTS_OF_A_TABLE)]:
+                del events[event]
+                self._forget(event)
+
+    def _note(self, event: bytes, name: Name, found: KnownTable) -> None:
         self._known[event] = found
+        events = self._events.setdefault(name, {})
+        events.pop(event, None)
+        events[event] = None
         if not found.computed:
             self._plain.add(event)
         special = found.without_transactions or found.needs_version
@@ -276,7 +295,7 @@ class KnownTables:
             needs_version=self._by_binlog and needs_version(facts, table, self._server),
             refused=why_misread(facts, self._reasons),
             denied=reading.denied,
-            reached=frozenset(loosely(each.name[1]) for each in facts.reached),
+            reached=frozenset(loosely(each.name[1]) for each in facts.reached) or _NO_TABLES,
             definitions=tuple(each.definition for each in (facts, *facts.reached)),
         )
 

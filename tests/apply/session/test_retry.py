@@ -1,6 +1,7 @@
 """What mtsd writes for itself waits out the locks of others."""
 
 import asyncio
+import gc
 from collections.abc import Coroutine, Iterator
 from contextlib import closing
 
@@ -65,6 +66,25 @@ async def test_deadlock_of_a_record(table: Server) -> None:
     await lose_a_deadlock(table, session.record(ADD_TO_BOTH))
     session.connection.close()
     assert table.sql("SELECT v FROM a.t WHERE id <= 2") == [(101,), (101,)]
+
+
+async def test_nothing_is_left_for_the_search_for_cycles(table: Server) -> None:
+    """The daemon has it run every 200,000 objects, some tens of megabytes."""
+    connection = await Connection.open(endpoint(table))
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(20):
+            await write(connection, [b"UPDATE a.t SET v = 1", b"UPDATE a.t SET v = 2"])
+            with pytest.raises(ServerError):
+                await connection.query("SELECT * FROM a.none")
+            with pytest.raises(ServerError):
+                await connection.run(b"USE none", 1)
+        # The last error may still be there.
+        assert gc.collect() < 40
+    finally:
+        gc.enable()
+    connection.close()
 
 
 async def test_a_lock_is_waited_for_without_end(

@@ -98,6 +98,13 @@ async def test_a_table_is_read_once_for_all_sessions_and_anew_when_it_may_be_ano
     assert await looked.at([parent]) == 2
     assert looked.statements("select") == before + 1
 
+    # Of a table that has another id again and again, old ones are forgotten, but none asked for.
+    several = [table_map(number, table="other") for number in range(20, 30)]
+    await looked.at(several)
+    assert len(known.of(several)) == 10
+    await looked.at([table_map(30, table="other")])
+    assert len(known.of(several)) == 3
+
     # A table keeps the state that it is opened in, also if one beside it is not there.
     looked.server.sql("FLUSH TABLES d.less")
     assert await looked.at([table_map(10, table="absent"), table_map(11, table="less")], MODE) > 1
