@@ -21,6 +21,7 @@ from mtsd.operations.position import Meant, Moved, reset_position, set_position
 from mtsd.operations.stored_status import read_stored
 from mtsd.replica.guards.executed_beyond import WORD
 from mtsd.replica.recovery.verdict import Verdict
+from mtsd.source.continuation import shown
 
 _EXAMPLE = """\
 example:
@@ -191,7 +192,9 @@ def _change(change: Coroutine[None, None, Moved], dry_run: bool = False) -> int:
     if moved.by.back:
         print_line(f"back by {moved.by.back}, which are applied again")
     if moved.by.forward:
-        print_line(f"forward by {moved.by.forward}, which are never applied")
+        print_line(f"forward by {moved.by.forward}, which mtsd does not apply")
+    if moved.kept:
+        print_line(f"with what mtsd has applied before: {shown(moved.kept)}")
     if moved.by.unknown:
         print_line(f"by how much is not known: {moved.by.unknown}")
     return ExitStatus.DONE

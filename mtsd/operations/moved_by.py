@@ -86,6 +86,22 @@ def moved_by(
     return _by_file(former, now.position, source.files or ())
 
 
+def applied_before(executed: GtidSet, former: Former | None, source: SourceState) -> GtidSet:
+    """Return what the channel has applied and the target's own replica, with `executed`, lacks.
+
+    With `[target] gtid = "off"` mtsd leaves no GTID of the source on the target, so what it applied
+    before the replica took over is in the position alone. It counts only if the replica has gone
+    past it: one that is behind mtsd may have been loaded anew since, from an older copy.
+
+    >>> source = SourceState("u", gtid_mode=True, executed=gtids("u:1-9"))
+    >>> applied_before(gtids("u:6-9"), Former(mark, gtids("u:1-5"), "u", 0, place), source)
+    u:1-5
+    """
+    if former is None or former.gtids is None or not executed.minus(former.gtids):
+        return GtidSet()
+    return former.gtids.intersection(source.executed).minus(executed)
+
+
 def _by_gtid(
     former: GtidSet, now: GtidSet, source: SourceState, passed_over: GtidSet, source_uuid: str
 ) -> MovedBy:

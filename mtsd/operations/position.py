@@ -3,11 +3,12 @@
 import uuid
 from dataclasses import dataclass, field, replace
 
+from mtsd.apply.position.executed_gtids import held_gtids
 from mtsd.apply.position.position_tables import ChannelRow
 from mtsd.apply.position.split_table import SPLIT
 from mtsd.apply.session.retry import write
 from mtsd.config import Settings
-from mtsd.config.start import Start
+from mtsd.config.start import GtidStart, Start
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
@@ -15,12 +16,12 @@ from mtsd.model.outcome.command import command
 from mtsd.model.outcome.reason import Refused
 from mtsd.model.xa_xid import XaXid
 from mtsd.operations.copies.beginning import BeginsAfter, Copies, OnTarget, begin_after
-from mtsd.operations.moved_by import Former, MovedBy, moved_by
-from mtsd.operations.stopped_channel import StoppedChannel, stopped_channel
+from mtsd.operations.moved_by import Former, MovedBy, applied_before, moved_by
+from mtsd.operations.stopped_channel import StoppedChannel, begin, stopped_channel
 from mtsd.replica.core.endpoints import endpoint, identity
 from mtsd.replica.core.filters import rules_of
 from mtsd.replica.core.gtid_mode import Gtids, decide_gtids
-from mtsd.replica.guards.executed_beyond import HeldGtids, executed_beyond, read_held, refusal
+from mtsd.replica.guards.executed_beyond import HeldGtids, executed_beyond, refusal
 from mtsd.replica.guards.one_channel import claim_source
 from mtsd.replica.guards.own_replica import require_alone
 from mtsd.replica.recovery.left_split import complete, left_split
@@ -47,6 +48,8 @@ class Moved:
     """XA transactions of the source that the channel had prepared, and has forgotten now."""
     copy: BeginsAfter | None = None
     """The copy that the new position is after, if it is after one."""
+    kept: GtidSet = field(default_factory=GtidSet)
+    """What mtsd had applied before the target's own replica, which knows nothing of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,7 @@ async def set_position(
     NeedsPersonError if something is not `meant`, if a branch of a split group is lost, if the place
     does not exist on the source, or a daemon is running; ServerError, ConnectionLostError.
     """
-    async with stopped_channel(settings) as channel:
+    async with stopped_channel(settings, dry_run=dry_run) as channel:
         if not meant.drop_doubt:
             _refuse_doubt(channel)
         row = channel.row
@@ -86,7 +89,7 @@ async def set_position(
         replica = identity(settings.source, daemon_uuid)
         traits = await read_traits(channel.connection)
         # Before the source is asked: what the target has executed since is not among it.
-        held = await read_held(channel.connection, traits, channel.tables)
+        held = await held_gtids(channel.connection, traits)
         source = await open_source(endpoint("source", settings.source), replica)
         try:
             await require_alone(channel.connection, settings.source, source.traits)
@@ -107,6 +110,14 @@ async def set_position(
             former = await _former(channel, source, state)
         finally:
             source.connection.close()
+        kept = GtidSet()
+        forward = meant.forward
+        if place is OnTarget.REPLICA and isinstance(start, GtidStart):
+            executed = GtidSet.parse(start.text)
+            kept = applied_before(executed, former, state)
+            start = GtidStart(str(executed.union(kept)))
+            # What it has gone forward by, the target has executed.
+            forward = True
         begins = beginning(
             start, state, allow_partial_history=settings.source.allow_partial_history
         )
@@ -114,19 +125,20 @@ async def set_position(
             raise NeedsPersonError(str(begins))
         mark = LowWaterMark(channel.highest_number, begins.position, begins.gtids)
         mode = _mode(settings, source.traits, traits)
-        by = moved_by(former, mark, state, held.gtids if mode is Gtids.PRESERVE else GtidSet())
-        refused = refusal(mode, HeldGtids(held.gtids), mark.gtids, start, state.executed)
+        by = moved_by(former, mark, state, held if mode is Gtids.PRESERVE else GtidSet())
+        refused = refusal(mode, HeldGtids(held), mark.gtids, start, state.executed)
         despite = GtidSet()
-        problems = by.refused(start, back=meant.back, forward=meant.forward)
+        problems = by.refused(start, back=meant.back, forward=forward)
         if refused is not None and not meant.despite_executed:
             problems.insert(0, refused)
         elif refused is not None and mark.gtids is not None:
-            despite = executed_beyond(held.gtids, state.executed, mark.gtids)
+            despite = executed_beyond(held, state.executed, mark.gtids)
         if problems:
             raise NeedsPersonError(". ".join(map(str, problems)))
         before = row.mark if row is not None else None
         if dry_run:
-            return Moved(before, mark, by=by, copy=copy)
+            return Moved(before, mark, by=by, copy=copy, kept=kept)
+        locks = await begin(channel)
         begun = ChannelRow(mark, 0, state.uuid, daemon_uuid)
         statements = channel.tables.begin_anew(begun)
         if despite:
@@ -135,13 +147,13 @@ async def set_position(
         await claim_source(
             channel.connection,
             channel.tables,
-            channel.locks,
+            locks,
             state.uuid,
             rules_of(settings.filter),
             then=statements,
             fold_case=traits.rules_ignore_case,
         )
-        return Moved(before, mark, settled, by, copy=copy)
+        return Moved(before, mark, settled, by, copy=copy, kept=kept)
 
 
 async def _former(
@@ -186,6 +198,8 @@ async def reset_position(settings: Settings, *, drop_doubt: bool = False) -> Mov
     source is not queried.
     """
     async with stopped_channel(settings) as channel:
+        if channel.locks is None:
+            return Moved(None, None)
         if not drop_doubt:
             _refuse_doubt(channel)
         settled = await _settle_splits(channel)

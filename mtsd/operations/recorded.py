@@ -1,6 +1,7 @@
 """What the target has on record about a channel, whether a daemon is running or not."""
 
 import asyncio
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from mtsd.apply.position.failed_groups import SkippedGroup, StoppedGroup
@@ -54,27 +55,39 @@ async def read_recorded(settings: Settings) -> Recorded | None:
     try:
         # Another session may hold a table's metadata lock, and the server would wait for a year.
         async with asyncio.timeout(settings.target.connect_timeout):
-            return await _read(connection, settings)
+            await make_neutral(connection)
+            tables = PositionTables(settings.target.schema, settings.replica.channel)
+            return await read_rows(connection, tables)
     except TimeoutError as error:
         raise ConnectionLostError("target", "no answer in time") from error
     finally:
         connection.close()
 
 
-async def _read(connection: Connection, settings: Settings) -> Recorded | None:
-    tables = PositionTables(settings.target.schema, settings.replica.channel)
-    await make_neutral(connection)
+async def read_rows(connection: Connection, tables: PositionTables) -> Recorded | None:
+    """Read the channel's rows as of one moment, or None if it has none.
+
+    Raises ServerError, ConnectionLostError, NeedsPersonError (tables of another version).
+    """
     present = {str(name) for name, _ in await connection.query(tables.select_tables())}
     if not present.issuperset(FIRST_TABLES):
         return None
     # A session's default may differ, and then each query would see a moment of its own.
     await connection.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     await connection.query("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+    found = await _read(connection, tables, present)
+    await connection.query("COMMIT")
+    return found
+
+
+async def _read(
+    connection: Connection, tables: PositionTables, present: Collection[str]
+) -> Recorded | None:
     channel = await connection.query(tables.select_channel())
     workers = await connection.query(tables.workers.select())
     in_doubt = await connection.query(tables.doubts.select())
     # An older mtsd has not created these tables.
-    complete = present.issuperset(OF_FAILED_GROUPS)
+    complete = set(OF_FAILED_GROUPS).issubset(present)
     stopped, skipped = await read_failed(connection, tables) if complete else (None, ())
     prepared = (
         await connection.query(tables.prepared.select_prepared()) if PREPARED in present else []

@@ -9,19 +9,22 @@ from mtsd.apply.position.failed_groups import SkippedGroup, StoppedGroup
 from mtsd.apply.position.fencing import fence, take_lock
 from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.apply.position.lock_holder import describe_holder
-from mtsd.apply.position.lock_names import CHANNEL, LockNames, make_locks
+from mtsd.apply.position.lock_names import CHANNEL, LockNames, make_locks, read_locks
+from mtsd.apply.position.position_schema import FIRST_TABLES
 from mtsd.apply.position.position_tables import ChannelRow, PositionTables
 from mtsd.apply.session.session import TargetSession
 from mtsd.apply.session.session_settings import SessionSettings
 from mtsd.config import Settings
 from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, fetch_status
 from mtsd.model.errors import NeedsPersonError
+from mtsd.operations.recorded import read_rows
 from mtsd.replica.core.endpoints import endpoint
 from mtsd.replica.recovery.recovery import (
     make_tables,
     read_channel,
     read_failed,
     read_workers,
+    require_usable,
     unsettled,
 )
 from mtsd.schedule.done.worker_row import WorkerRow
@@ -35,12 +38,13 @@ _TIMEOUT_S = 2
 class StoppedChannel:
     """A connection that holds the channel's lock, and what the tables contained when it was taken.
 
-    `row` is None if the channel has never begun.
+    `row` is None if the channel has never begun. `locks` is None, and no lock is held, where the
+    target has no position tables yet, or only a dry run looks at them.
     """
 
     connection: Connection
     tables: PositionTables
-    locks: LockNames
+    locks: LockNames | None
     row: ChannelRow | None
     workers: tuple[WorkerRow, ...]
     in_doubt: tuple[InDoubt, ...]
@@ -60,9 +64,13 @@ class StoppedChannel:
 
 
 @asynccontextmanager
-async def stopped_channel(settings: Settings) -> AsyncIterator[StoppedChannel]:
+async def stopped_channel(
+    settings: Settings, *, dry_run: bool = False
+) -> AsyncIterator[StoppedChannel]:
     """Take the channel as a daemon does, and read it once nothing writes to it any more.
 
+    Nothing is created where there are no position tables: a command that is meant for another
+    target, or refuses, leaves none behind. A `dry_run` takes nothing and ends no session either.
     Raises NeedsPersonError, at once, if a daemon is running on it; ConnectionLostError,
     ServerError.
     """
@@ -75,9 +83,11 @@ async def stopped_channel(settings: Settings) -> AsyncIterator[StoppedChannel]:
     )
     connection = session.connection
     try:
-        locks = await make_locks(connection, tables.schema, tables.channel)
-        if not await take_lock(connection, locks.session(CHANNEL), _TIMEOUT_S):
-            raise NeedsPersonError(await _held(connection, locks))
+        found = await require_usable(connection, tables)
+        if dry_run or not found.engines.keys() >= set(FIRST_TABLES):
+            yield await _looked_at(connection, tables)
+            return
+        locks = await _taken(connection, tables)
         await make_tables(connection, tables)
         before = await read_channel(connection, tables)
         sessions = [row.id for row in await read_workers(connection, tables)]
@@ -85,8 +95,8 @@ async def stopped_channel(settings: Settings) -> AsyncIterator[StoppedChannel]:
         await fence(connection, locks, range(1, count + 1))
         row = await read_channel(connection, tables)
         workers = tuple(await read_workers(connection, tables))
-        found = await connection.query(tables.doubts.select())
-        in_doubt = [tables.doubts.record(each) for each in found]
+        rows = await connection.query(tables.doubts.select())
+        in_doubt = [tables.doubts.record(each) for each in rows]
         if row is not None:
             in_doubt = unsettled(in_doubt, row.mark, workers)
         stopped, skipped = await read_failed(connection, tables)
@@ -102,6 +112,47 @@ async def stopped_channel(settings: Settings) -> AsyncIterator[StoppedChannel]:
         )
     finally:
         connection.close()
+
+
+async def begin(channel: StoppedChannel) -> LockNames:
+    """Make the position tables, unless they are there, and hold the channel's lock.
+
+    Raises as `stopped_channel` does, also if a daemon has begun meanwhile.
+    """
+    if channel.locks is not None:
+        return channel.locks
+    locks = await _taken(channel.connection, channel.tables)
+    await make_tables(channel.connection, channel.tables)
+    if await read_channel(channel.connection, channel.tables) is not None:
+        raise NeedsPersonError(
+            f"channel {channel.tables.channel!r} has begun on this target a moment ago: look at"
+            " mtsd status, and try again if this is still meant"
+        )
+    return locks
+
+
+async def _taken(connection: Connection, tables: PositionTables) -> LockNames:
+    locks = await make_locks(connection, tables.schema, tables.channel)
+    if not await take_lock(connection, locks.session(CHANNEL), _TIMEOUT_S):
+        raise NeedsPersonError(await _held(connection, locks))
+    return locks
+
+
+async def _looked_at(connection: Connection, tables: PositionTables) -> StoppedChannel:
+    """Return what the tables contain at one moment, as far as there are any."""
+    locks = await read_locks(connection, tables.schema, tables.channel)
+    if locks is not None:
+        lock = locks.session(CHANNEL).encode()
+        ((holder,),) = await connection.query(b"SELECT IS_USED_LOCK('%b')" % lock)
+        if holder is not None:
+            raise NeedsPersonError(await _held(connection, locks))
+    found = await read_rows(connection, tables)
+    if found is None:
+        return StoppedChannel(connection, tables, None, None, (), (), None, ())
+    return StoppedChannel(
+        connection, tables, None, found.channel, found.workers, found.in_doubt, found.stopped,
+        found.skipped,
+    )  # fmt: skip
 
 
 async def _refuse_running(settings: Settings) -> None:

@@ -1,12 +1,13 @@
 """By how much a position is set back or forward."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import NOWHERE, Position
-from mtsd.operations.moved_by import Former, MovedBy, moved_by
+from mtsd.operations.moved_by import Former, MovedBy, applied_before, moved_by
 from mtsd.source.source_state import BinlogFile, SourceState
 from tests.source.small_world import U, V, World, gtids, place
 
@@ -74,6 +75,26 @@ def test_another_source() -> None:
     )
     assert moved_by(former(5, known=False), at(3), state, GtidSet()).unknown
     assert moved_by(None, at(3), state, GtidSet()) == MovedBy()
+
+
+@pytest.mark.parametrize(
+    ("executed", "was", "kept"),
+    [
+        # By hand it went on where mtsd had stopped, knew all of it, or was loaded anew since.
+        (gtids(4, 6), former(3), gtids(1, 3)),
+        (gtids(1, 6), former(3), GtidSet()),
+        (gtids(1, 2), former(3), GtidSet()),
+        (gtids(4, 6), former(3, known=False), GtidSet()),
+        (gtids(4, 6), None, GtidSet()),
+        # What the source has not executed is of another history.
+        (gtids(6, 7), former(9), GtidSet()),
+    ],
+)
+def test_what_mtsd_has_applied_before_the_own_replica(
+    executed: GtidSet, was: Former | None, kept: GtidSet
+) -> None:
+    state = World(7, 1, gtid_mode=True, uuid=U).state
+    assert applied_before(executed, was, state) == kept
 
 
 def test_a_purged_file_is_counted_in_part() -> None:

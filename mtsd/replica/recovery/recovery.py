@@ -79,10 +79,7 @@ async def make_tables(connection: Connection, tables: PositionTables) -> None:
 
     Raises NeedsPersonError if the existing ones are not those that mtsd has created.
     """
-    found = await read_tables(connection, tables)
-    refused = defect(tables.schema, found.engines, found.columns, filled=found.filled)
-    if refused is not None:
-        raise NeedsPersonError(str(refused))
+    found = await require_usable(connection, tables)
     if len(found.engines) != len(TABLES):
         for definition in tables.definitions(TARGETS[flavour_of(connection.server_version)]):
             await write(connection, [definition])
@@ -95,6 +92,19 @@ class ExistingTables:
     engines: dict[str, str]
     columns: tuple[str, ...]
     filled: bool
+
+
+async def require_usable(connection: Connection, tables: PositionTables) -> ExistingTables:
+    """Return which position tables exist.
+
+    Raises NeedsPersonError if they are not those that mtsd has created, ServerError,
+    ConnectionLostError.
+    """
+    found = await read_tables(connection, tables)
+    refused = defect(tables.schema, found.engines, found.columns, filled=found.filled)
+    if refused is not None:
+        raise NeedsPersonError(str(refused))
+    return found
 
 
 async def read_tables(connection: Connection, tables: PositionTables) -> ExistingTables:

@@ -1,6 +1,7 @@
 """`mtsd position`: shown, set and reset, on a channel without a daemon."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from tests.fix_daemon import command
 from tests.load.compare import differences
 from tests.operations.checked import told
 from tests.replica.daemon_process import DaemonProcess
-from tests.servers.mysqld import GTIDS
+from tests.servers.mysqld import GTIDS, Server
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
@@ -65,7 +66,7 @@ def test_set(pair: Pair, daemon: DaemonProcess, by: str) -> None:
         daemon, "position", "set", wanted, "--forward"
     ).splitlines()
     assert holder_text.startswith(f"was  {was}")
-    assert by_how_much == [f"forward by {inserted}, which are never applied"]
+    assert by_how_much == [f"forward by {inserted}, which mtsd does not apply"]
     # Another source could take over at once.
     assert pair.target.sql("SELECT Executed_gtid_set FROM mtsd.slave_relay_log_info") == [(gtids,)]
     assert now.startswith("now  by GTID set" if by == "gtid" else f"now  {place}")
@@ -79,6 +80,90 @@ def test_set(pair: Pair, daemon: DaemonProcess, by: str) -> None:
     assert daemon.stop() == 0
     assert pair.target.sql("SELECT id FROM a.t") == [(2,)]
     pair.target.sql("INSERT INTO a.t VALUES (1)")
+    assert differences(pair.source, pair.target) == []
+
+
+LOOKING = (
+    "SELECT", "SHOW", "SET", "START TRANSACTION", "COMMIT", "ROLLBACK", "UNLOCK", "XA RECOVER",
+)  # fmt: skip
+ONLY_ASKED = "BINLOG ''"
+"""Whether rows may be applied by BINLOG."""
+
+
+@contextmanager
+def nothing_written(server: Server) -> Iterator[None]:
+    """Check that no statement changes a server, takes a lock or ends a session."""
+    server.sql("TRUNCATE mysql.general_log; SET GLOBAL log_output='TABLE', general_log=ON")
+    yield
+    server.sql("SET GLOBAL general_log=OFF")
+    said = [
+        str(text).strip().upper()
+        for (text,) in server.sql(
+            "SELECT CONVERT(argument USING utf8mb4) FROM mysql.general_log"
+            " WHERE command_type IN ('Query', 'Execute')"
+        )
+    ]
+    assert len(said) > 1
+    assert not [
+        text
+        for text in said
+        if not (text.startswith(LOOKING) or text == ONLY_ASKED)
+        or "GET_LOCK(" in text
+        or (text.startswith(("SET GLOBAL", "SET PERSIST")) and "GENERAL_LOG" not in text)
+    ]
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_who_only_looks_writes_nothing(
+    pair: Pair, daemon: DaemonProcess, tmp_path: Path, begun: bool
+) -> None:
+    if not begun:
+        pair.target.sql("DROP DATABASE mtsd")
+    place, gtids = end(pair)
+    (dump := tmp_path / "dump.sql").write_text(f"SET @@GLOBAL.GTID_PURGED='{gtids}';\n")
+    looking = (
+        ("check",), ("check", "--grants"), ("status",), ("skip",), ("resolve",),
+        ("position", "show"), ("position", "set", place, "--dry-run"),
+        ("position", "set", "--from", str(dump), "--dry-run", "--although-missing"),
+        ("position", "set", "--from", "replica", "--dry-run"),
+        ("support-bundle", "--output", str(tmp_path / "bundle.tar.gz")),
+    )  # fmt: skip
+    # Where nothing has begun there is nothing to change either.
+    changing = (
+        ("skip", "--group", "1", "--reason", "a test"), ("resolve", "--group", "1", "--applied"),
+        ("position", "adopt"), ("position", "reset"),
+        ("position", "set", "binlog.000077:4"),
+    )  # fmt: skip
+    with nothing_written(pair.source), nothing_written(pair.target):
+        for words in looking if begun else looking + changing:
+            command(daemon, *words, status=None)
+        assert "then " in command(daemon, "position", "set", place, "--dry-run")
+    if not begun:
+        assert pair.target.sql("SHOW DATABASES LIKE 'mtsd'") == []
+
+
+def test_after_the_own_replica_went_on(pair: Pair, daemon: DaemonProcess) -> None:
+    """With gtid = "off" the target's own GTIDs lack what mtsd has applied."""
+    _, before = end(pair)
+    pair.source.sql("INSERT INTO a.t VALUES (1)")
+    pair.target.sql(
+        f"CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={pair.source.port},"
+        " SOURCE_USER='root', GET_SOURCE_PUBLIC_KEY=1, SOURCE_LOG_FILE='binlog.000001',"
+        f" SOURCE_LOG_POS={command(daemon, 'position', 'show').split(':')[1].split()[0]};"
+        " START REPLICA"
+    )
+    _, gtids = end(pair)
+    pair.target.sql(f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{gtids.partition(':')[0]}:3', 30)")
+    pair.target.sql("STOP REPLICA")
+    said = command(daemon, "position", "set", "--from", "replica", "--dry-run")
+    assert f"with what mtsd has applied before: {before}" in said
+    assert said == command(daemon, "position", "set", "--from", "replica").replace("now ", "then")
+    pair.target.sql("RESET REPLICA ALL")
+    assert pair.target.sql("SELECT Executed_gtid_set FROM mtsd.slave_relay_log_info") == [(gtids,)]
+    pair.source.sql("INSERT INTO a.t VALUES (2)")
+    daemon.start()
+    daemon.wait_until_caught_up()
+    assert daemon.stop() == 0
     assert differences(pair.source, pair.target) == []
 
 
