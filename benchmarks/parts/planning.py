@@ -42,7 +42,7 @@ PREDICTED: Final = {
     False: (Candidate("database", 4, 512), Candidate("database", 8, 8)),
 }  # fmt: skip
 """Keyed by whether the target is durable."""
-MOST_OFF: Final = 0.25
+MAX_OFF: Final = 0.25
 LEAST_RECORDED: Final = 30_000
 _TURNS: Final = 3
 _SAMPLE: Final = 200_000
@@ -205,7 +205,7 @@ def figures(recordings: Sequence[Recorded], found: Sequence[Prediction]) -> list
     return reached + [
         Figure(
             f"prediction, {'durable' if one.durable else 'not durable'}, {one.candidate}: off by",
-            Range.of([abs(one.off)]), MOST_OFF, at_most=True, unit="",
+            Range.of([abs(one.off)]), MAX_OFF, at_most=True, unit="",
         )
         for one in found
         if not one.is_point

@@ -30,7 +30,7 @@ LEAST: Final[Mapping[str, float]] = {
     f"row{_IN_ORDER}": 0.75,
 }
 """By policy: how much of the rate on eight databases it has to reach on one."""
-_MOST_CPU: Final = 2.0
+_MAX_CPU: Final = 2.0
 """How many times the daemon's CPU of the database policy that of the row policy may be."""
 
 
@@ -122,7 +122,7 @@ def figures(found: Found) -> list[Figure]:
         costs = zip(found.runs[ONE, "row"], found.runs[ONE, "database"], strict=True)
         cpu = Range.of(mine.own_cpu_each / its.own_cpu_each for mine, its in costs)
         name = "the daemon's CPU by row / by database"
-        reached.append(Figure(name, cpu, _MOST_CPU, at_most=True, unit=" times"))
+        reached.append(Figure(name, cpu, _MAX_CPU, at_most=True, unit=" times"))
     for policy in POLICIES:
         ratios = found.ratios((HOT, policy), (HOT, _NATIVE))
         if ratios is not None:

@@ -23,8 +23,8 @@ from mtsd.model.errors import MtsdError
 from mtsd.model.outcome.exit_status import ExitStatus
 from mtsd.schedule.wait_cause import OF_READING
 
-_MOST_PARTITIONS = 20
-_MOST_SKIPPED = 5
+_MAX_PARTITIONS = 20
+_MAX_SKIPPED = 5
 _LONG_WAIT_S = 1.0
 _EXAMPLE = """\
 example:
@@ -214,12 +214,12 @@ def _skipped(status: Status) -> Iterator[str]:
                     group.who,
                     group.why,
                 )
-                for group in status.skipped[-_MOST_SKIPPED:]
+                for group in status.skipped[-_MAX_SKIPPED:]
             ],
             ">",
         )
-        if len(status.skipped) > _MOST_SKIPPED:
-            yield f"and {len(status.skipped) - _MOST_SKIPPED} earlier ones: --json shows all"
+        if len(status.skipped) > _MAX_SKIPPED:
+            yield f"and {len(status.skipped) - _MAX_SKIPPED} earlier ones: --json shows all"
 
 
 def _in_doubt(status: Status) -> Iterator[str]:
@@ -318,12 +318,12 @@ def _partitions(status: Status) -> Iterator[str]:
                 f"{part.lag_seconds:.3f} s",
                 str(part.groups),
             )
-            for part in most[:_MOST_PARTITIONS]
+            for part in most[:_MAX_PARTITIONS]
         ],
         "<>>>>",
     )
-    if len(most) > _MOST_PARTITIONS:
-        yield f"and {len(most) - _MOST_PARTITIONS} more: --json shows all"
+    if len(most) > _MAX_PARTITIONS:
+        yield f"and {len(most) - _MAX_PARTITIONS} more: --json shows all"
 
 
 def _waits(status: Status) -> Iterator[str]:

@@ -14,7 +14,7 @@ from mtsd.control.routes import Answer, Request, RequestRefusedError, Routes
 LARGEST_BODY = 65_536
 _LARGEST_HEAD = 16_384
 _READ_BYTES = 4096
-_MOST_DISCARDED = 1 << 20
+_MAX_DISCARDED = 1 << 20
 _TIMEOUT_S = 5.0
 """For receiving the request, and again for sending the answer; not for the time between."""
 
@@ -109,7 +109,7 @@ async def _discard(
     if connection.their_state in {h11.DONE, h11.MUST_CLOSE, h11.CLOSED}:
         return
     writer.write_eof()
-    left = _MOST_DISCARDED
+    left = _MAX_DISCARDED
     while left > 0 and (data := await reader.read(_READ_BYTES)):
         left -= len(data)
 

@@ -11,7 +11,7 @@ from mtsd.control.http import answer_one
 from mtsd.control.routes import Route, Routes
 from mtsd.model.errors import NeedsPersonError
 
-_MOST_CLIENTS: Final = 32
+_MAX_CLIENTS: Final = 32
 """At once: what is more is disconnected, so that no client uses up the process's descriptors."""
 
 
@@ -52,7 +52,7 @@ class Listener:
             self._server = None
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._clients >= _MOST_CLIENTS:
+        if self._clients >= _MAX_CLIENTS:
             writer.close()
             return
         self._clients += 1

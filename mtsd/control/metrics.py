@@ -12,7 +12,7 @@ from typing import Final, Literal, get_args
 
 from mtsd.control.status import DatabaseStatus, State, Status
 
-MOST_DATABASES: Final = 10
+MAX_DATABASES: Final = 10
 """Databases with a series of their own: the most delayed ones. A source may have thousands."""
 OTHERS: Final = "other"
 
@@ -67,7 +67,7 @@ def most_delayed(databases: Sequence[DatabaseStatus]) -> Sequence[DatabaseStatus
     pending = [each for each in databases if each.pending_groups]
     pending.sort(key=lambda each: (-each.lag_seconds, -each.pending_groups, each.name))
     # A database of that name would be the same series a second time, and nothing would be scraped.
-    shown = [each for each in pending if each.name != OTHERS][:MOST_DATABASES]
+    shown = [each for each in pending if each.name != OTHERS][:MAX_DATABASES]
     others = [each for each in pending if each not in shown]
     if others:
         lag = max(each.lag_seconds for each in others)
@@ -154,7 +154,7 @@ DELAY: Final = Metric(
 )  # fmt: skip
 DATABASE_LAG: Final = Metric(
     "mtsd_database_lag_seconds", "gauge",
-    f"Age of a database's oldest queued transaction: of the {MOST_DATABASES} most delayed"
+    f"Age of a database's oldest queued transaction: of the {MAX_DATABASES} most delayed"
     f' databases, and of all others together as "{OTHERS}". A database with none has no sample.',
     _lag_by_database, ("database",),
 )  # fmt: skip

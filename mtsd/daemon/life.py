@@ -29,7 +29,7 @@ from mtsd.daemon.notify import Notifier
 from mtsd.daemon.status import NO_PAST, DaemonState, status_of
 from mtsd.daemon.status_tables import status_tables
 from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
-from mtsd.model.fault_points import Reached, nothing
+from mtsd.model.fault_points import FaultHook, nothing
 from mtsd.model.outcome.exit_status import ExitStatus
 from mtsd.model.outcome.last_stop import LastStop
 from mtsd.model.progress import Progress
@@ -64,7 +64,7 @@ class Daemon:
         read_again: Callable[[], Loaded],
         *,
         until: Until | None = None,
-        reached: Reached = nothing,
+        reached: FaultHook = nothing,
     ) -> None:
         self._in_force = InForce.of(settings)
         self._until = until

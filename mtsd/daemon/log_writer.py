@@ -16,7 +16,7 @@ import structlog
 
 _log = structlog.stdlib.get_logger(__name__)
 
-_MOST_HELD = 10_000
+_MAX_HELD = 10_000
 """Records that wait to be written; later ones are lost, and counted."""
 _TIMEOUT_S = 0.2
 """How long a record is waited for, so that mostly it is written before anything follows it."""
@@ -45,7 +45,7 @@ class LogWriter:
     def write(self, record: str) -> None:
         """Take a record and write it; soon, where those before it are not written yet."""
         with self._changed:
-            if len(self._records) >= _MOST_HELD:
+            if len(self._records) >= _MAX_HELD:
                 self._lost += 1
                 return
             is_late = not self._is_idle()

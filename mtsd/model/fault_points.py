@@ -38,7 +38,8 @@ class FaultPoint(enum.StrEnum):
     BEFORE_STOP_CHECKPOINT = "before_stop_checkpoint"
 
 
-Reached = Callable[[FaultPoint], Awaitable[None]]
+FaultHook = Callable[[FaultPoint], Awaitable[None]]
+"""Called at each point: a test's hook may wait, raise, or kill the process there."""
 
 
 async def nothing(_point: FaultPoint) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from mtsd.model.intervals import (
-    MOST_NUMBERS,
+    MAX_NUMBERS,
     interval_text,
     is_in,
     union_of,
@@ -32,7 +32,7 @@ _DOMAIN_AND_SERVER: Final = re.compile(r"([0-9]{1,10})-([0-9]{1,10})")
 _PLACE: Final = re.compile(r"([0-9]{1,10}-[0-9]{1,10})-([0-9]{1,20})")
 _GTID: Final = re.compile(r"(.+):(-?[0-9]{1,20})|([0-9]{1,10}-[0-9]{1,10})-(-?[0-9]{1,20})")
 _UUID_SIZE: Final = 36
-_MOST_SERVERS: Final = 1 << 32
+_MAX_SERVERS: Final = 1 << 32
 _FEW: Final = 8
 
 _Key = tuple[str, str]
@@ -95,7 +95,7 @@ class GtidSet:
             place = _PLACE.fullmatch(part)
             if place:
                 number = int(place[2])
-                if not 0 < number < MOST_NUMBERS:
+                if not 0 < number < MAX_NUMBERS:
                     raise ValueError(f"not a GTID: {part[:80]!r}")
                 origin = _origin(place[1])
                 result._places.pop(origin, None)
@@ -381,7 +381,7 @@ class GtidSet:
 def _origin(text: str) -> str:
     """Return domain and server without leading zeros. Raises ValueError if one is too large."""
     domain, _, server = text.partition("-")
-    if max(int(domain), int(server)) >= _MOST_SERVERS:
+    if max(int(domain), int(server)) >= _MAX_SERVERS:
         raise ValueError(f"not a domain and a server id: {text[:80]!r}")
     return f"{int(domain)}-{int(server)}"
 

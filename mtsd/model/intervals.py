@@ -3,13 +3,13 @@
 from bisect import bisect_right
 from typing import Final
 
-MOST_NUMBERS: Final = 1 << 64
+MAX_NUMBERS: Final = 1 << 64
 """Greater than any number."""
 
 
 def is_in(intervals: list[tuple[int, int]], number: int) -> bool:
     """Return whether an interval has the number."""
-    at = bisect_right(intervals, (number, MOST_NUMBERS)) - 1
+    at = bisect_right(intervals, (number, MAX_NUMBERS)) - 1
     return at >= 0 and intervals[at][0] <= number < intervals[at][1]
 
 
@@ -32,7 +32,7 @@ def union_of(some: list[tuple[int, int]], others: list[tuple[int, int]]) -> list
 
 def with_all_below(end: int, intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return intervals together with everything below `end`."""
-    at = bisect_right(intervals, (end, MOST_NUMBERS))
+    at = bisect_right(intervals, (end, MAX_NUMBERS))
     if at:
         end = max(end, intervals[at - 1][1])
     return [(0, end), *intervals[at:]]
@@ -50,7 +50,7 @@ def without(
     first = bisect_right(intervals, (holes[0][1], 0)) - 1
     if first < 0 or holes[0][0] > intervals[0][0]:
         first = 0
-    hole = max(0, bisect_right(holes, (intervals[first][0], MOST_NUMBERS)) - 1)
+    hole = max(0, bisect_right(holes, (intervals[first][0], MAX_NUMBERS)) - 1)
     for place in range(first, len(intervals)):
         at, end = intervals[place]
         while hole < len(holes) and holes[hole][1] <= at:

@@ -37,7 +37,7 @@ _PER_TRANSACTION: Final = 50
 _ROUNDS: Final = 2
 _STEPS: Final = 11
 _SHARES: Final = 8
-_MOST_BACKGROUND: Final = 64
+_MAX_BACKGROUND: Final = 64
 _TOO_FAST: Final = 1.1
 _DISTURBED: Final = 0.2
 """The share of the processors used by others from which on they are simulated, too."""
@@ -283,7 +283,7 @@ class _Fit:
         Processor time is measured, so only other programs can explain a longer run.
         """
         low, high = 0, 1
-        while high <= _MOST_BACKGROUND and self._is_too_fast(costs, high, point):
+        while high <= _MAX_BACKGROUND and self._is_too_fast(costs, high, point):
             low, high = high, 2 * high
         if not low and not self._is_too_fast(costs, 0, point):
             return costs

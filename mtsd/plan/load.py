@@ -9,8 +9,8 @@ from typing import Final
 from mtsd.plan.candidate import Bind
 from mtsd.plan.replayed_group import ReplayedGroup
 
-_MOST_SHOWN: Final = 20
-_MOST_PAIRED: Final = 12
+_MAX_SHOWN: Final = 20
+_MAX_PAIRED: Final = 12
 """Pairs are not counted for groups that update more databases, which depend on everything."""
 
 
@@ -89,7 +89,7 @@ def load_of(groups: Iterable[ReplayedGroup]) -> Load:
             table_rows[table] += rows // len(group.tables)
         if len(names) > 1:
             several += 1
-            if len(names) <= _MOST_PAIRED:
+            if len(names) <= _MAX_PAIRED:
                 pairs.update(combinations(sorted(names), 2))
     span = (last - first) / 1e6
     return Load(
@@ -102,7 +102,7 @@ def load_of(groups: Iterable[ReplayedGroup]) -> Load:
         databases=_parts(databases, database_rows),
         tables=_parts(tables, table_rows),
         together=tuple(
-            Together(one, other, number) for (one, other), number in pairs.most_common(_MOST_SHOWN)
+            Together(one, other, number) for (one, other), number in pairs.most_common(_MAX_SHOWN)
         ),
         several=several,
         kinds=dict(kinds.most_common()),
@@ -115,7 +115,7 @@ def _parts(groups: Counter[str], rows: Counter[str]) -> tuple[Part, ...]:
     total = sum(rows.values()) or 1
     names = sorted(groups, key=lambda name: (-rows[name], -groups[name], name))
     return tuple(
-        Part(name, groups[name], rows[name], rows[name] / total) for name in names[:_MOST_SHOWN]
+        Part(name, groups[name], rows[name], rows[name] / total) for name in names[:_MAX_SHOWN]
     )
 
 

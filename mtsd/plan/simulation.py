@@ -43,7 +43,7 @@ from mtsd.plan.timeline import (
 )
 from mtsd.schedule.admission import Filler
 from mtsd.schedule.batches.in_flight import Batch, InFlight, Packet, Transaction
-from mtsd.schedule.batches.statement_runs import MOST_STATEMENTS
+from mtsd.schedule.batches.statement_runs import MAX_STATEMENTS
 from mtsd.schedule.done.executed_groups import ExecutedGroups
 from mtsd.schedule.done.worker_row import WorkerRow, blank_row
 from mtsd.schedule.limits import Limits
@@ -309,7 +309,7 @@ class Simulation:
         if not flight.is_empty:
             return 0.0
         if not flight.has_begun:
-            batch = self._scheduler.take(index, statements=MOST_STATEMENTS)
+            batch = self._scheduler.take(index, statements=MAX_STATEMENTS)
             if not batch:
                 if worker.waits_since < 0.0 and self._scheduler.workers[index].head is not None:
                     worker.waits_since = self._time.now

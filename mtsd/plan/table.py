@@ -77,7 +77,7 @@ def load_lines(load: Load) -> Iterator[str]:
         yield f"{load.number_of_databases:,} databases"
     if load.several:
         yield f"{load.several:,} transactions ({load.several / load.groups:.1%}) update several"
-    for pair in load.together[:_MOST_PAIRS]:
+    for pair in load.together[:_MAX_PAIRS]:
         yield f"{pair.first} and {pair.second} are updated together by {pair.groups:,}"
     others = {kind: count for kind, count in load.kinds.items() if kind not in {"rows", "empty"}}
     if others:
@@ -88,16 +88,16 @@ def load_lines(load: Load) -> Iterator[str]:
         yield f"run while nothing else does: {counted}"
 
 
-_MOST_PAIRS = 5
+_MAX_PAIRS = 5
 
 
 def lines(plan: Plan) -> Iterator[str]:
     """Yield a plan as a terminal shows it."""
     yield from load_lines(plan.load)
     yield ""
-    yield from _aligned(part_rows("database", plan.load.databases[:_MOST_PARTS]))
+    yield from _aligned(part_rows("database", plan.load.databases[:_MAX_PARTS]))
     yield ""
-    yield from _aligned(part_rows("table", plan.load.tables[:_MOST_PARTS]))
+    yield from _aligned(part_rows("table", plan.load.tables[:_MAX_PARTS]))
     yield ""
     yield from _aligned(result_rows(plan, alike(plan.results)))
     if plan.fits:
@@ -128,7 +128,7 @@ def lines(plan: Plan) -> Iterator[str]:
         yield from warnings
 
 
-_MOST_PARTS = 8
+_MAX_PARTS = 8
 
 
 def _aligned(rows: Rows) -> Iterator[str]:

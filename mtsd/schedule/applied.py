@@ -17,7 +17,7 @@ BOUNDS_S: Final[tuple[float, ...]] = (
 _BOUNDS_US: Final = [int(bound * 1_000_000) for bound in BOUNDS_S]
 _ABOVE_US: Final = [-(1 << 62), *_BOUNDS_US]
 _UP_TO_US: Final = [*_BOUNDS_US, 1 << 62]
-_MOST_NAMES: Final = 16_384
+_MAX_NAMES: Final = 16_384
 """Groups of further databases are counted without their names: those cost memory."""
 
 
@@ -59,7 +59,7 @@ class Applied:
         by_names = self._by_names
         if names in by_names:
             by_names[names] += groups
-        elif len(by_names) < _MOST_NAMES:
+        elif len(by_names) < _MAX_NAMES:
             by_names[names] = groups
 
     def by_database(self) -> dict[str, int]:

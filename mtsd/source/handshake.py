@@ -7,7 +7,7 @@ import structlog
 from mtsd.binlog.events.previous_gtids import encode_gtid_set
 from mtsd.model.error_numbers import ER
 from mtsd.model.errors import MtsdError, NeedsPersonError, ServerError
-from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.model.fault_points import FaultHook, FaultPoint
 from mtsd.model.outcome.reason import Reason, refuse
 from mtsd.model.position import FIRST_EVENT
 from mtsd.source.continuation import ByFile, ByGtid
@@ -110,7 +110,7 @@ async def start_dump(
     session: SourceSession,
     identity: ReplicaIdentity,
     way: ByFile | ByGtid,
-    reached: Reached,
+    reached: FaultHook,
     *,
     returns: bool = False,
 ) -> bool:

@@ -16,7 +16,7 @@ from mtsd.binlog.groups.timestamp_defaults import TimestampDefaults
 from mtsd.binlog.sql.long_text import LONGEST_READ
 from mtsd.filter.filter import UNFILTERED, Filter
 from mtsd.model.errors import ConnectionLostError, MtsdError, NeedsPersonError, ServerError
-from mtsd.model.fault_points import FaultPoint, Reached, nothing
+from mtsd.model.fault_points import FaultHook, FaultPoint, nothing
 from mtsd.model.group import PositionReached, StreamItem
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
@@ -118,7 +118,7 @@ class SourceStream:
         rivalry: Rivalry | None = None,
         watch: Callable[[GtidSet], None] = lambda _: None,
         link: Link | None = None,
-        reached: Reached = nothing,
+        reached: FaultHook = nothing,
         refusal: Callable[[GtidSet], Refused | None] = _nothing_refused,
         look: Look | None = None,
     ) -> None:

@@ -29,7 +29,7 @@ Row = tuple[Value, ...]
 
 _NUMBERS = re.compile(rb"\d+")
 """In the text of an answer, whose language may be any."""
-_MOST_UNEXPECTED = 1 << 16
+_MAX_UNEXPECTED = 1 << 16
 """Answers beyond those that were expected: as many as a text may be statements."""
 
 
@@ -185,7 +185,7 @@ class Exchange:
         self.inbox.wanted = answers
         try:
             await self.receive(count, more=True)
-            while answers[-1].more and len(answers) < count + _MOST_UNEXPECTED:
+            while answers[-1].more and len(answers) < count + _MAX_UNEXPECTED:
                 await self.receive(1, more=True)
         finally:
             self.inbox.wanted = None

@@ -17,7 +17,7 @@ _MORE_RESULTS = 0x08
 """SERVER_MORE_RESULTS_EXISTS, in the lower byte of the status."""
 _LARGEST_ANSWER = 1 << 16
 """Bytes: an OK packet has a few, an error packet a few hundred."""
-_MOST_HELD = 1 << 20
+_MAX_HELD = 1 << 20
 """Unread bytes before the socket is no longer read: the kernel then holds back the sender."""
 
 
@@ -72,9 +72,9 @@ class Inbox(asyncio.Protocol):
                 return b""
             await self._more()
         piece = self._pieces.popleft()
-        was_full = self._held > _MOST_HELD
+        was_full = self._held > _MAX_HELD
         self._held -= len(piece)
-        if was_full and self._held <= _MOST_HELD:
+        if was_full and self._held <= _MAX_HELD:
             self._resume()
         return piece
 
@@ -123,7 +123,7 @@ class Inbox(asyncio.Protocol):
             return
         self._pieces.append(data)
         self._held += len(data)
-        if self._held > _MOST_HELD >= self._held - len(data):
+        if self._held > _MAX_HELD >= self._held - len(data):
             self._transport.pause_reading()
         if self._due and not self._all_there():
             return

@@ -7,7 +7,7 @@ from typing import Final
 
 _FIRST_MINUTES_S: Final = (60.0, 300.0)
 _PERIOD_S: Final = 1800.0
-_MOST_REASONS: Final = 8
+_MAX_REASONS: Final = 8
 """A reason may contain what is different each time."""
 
 
@@ -27,7 +27,7 @@ class Outage:
 
     def is_due(self, reason: str, now: float) -> bool:
         """Return whether it is to be told now, for this reason; it counts as told then."""
-        is_new = reason not in self._told and len(self._told) < _MOST_REASONS
+        is_new = reason not in self._told and len(self._told) < _MAX_REASONS
         if not is_new and now < self._next:
             return False
         self._told.add(reason)

@@ -20,7 +20,7 @@ some MiB."""
 PACKET_COST: Final = 100
 """Bytes of memory of a packet or row beside its contents."""
 _VALUE_COST: Final = 64
-_MOST_COLUMNS: Final = 4096
+_MAX_COLUMNS: Final = 4096
 """As in the servers."""
 
 
@@ -78,7 +78,7 @@ class Result(MySQLResult):  # type: ignore[misc]  # aiomysql ships no types
 
     async def _read_result_packet(self, first_packet: _Packet) -> None:
         count = first_packet.read_length_encoded_integer()
-        if not count or count > _MOST_COLUMNS:
+        if not count or count > _MAX_COLUMNS:
             raise AnswerError(f"a result of {count} columns")
         self.field_count = count
         await self._get_descriptions()

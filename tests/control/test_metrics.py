@@ -6,7 +6,7 @@ import structlog
 from prometheus_client.parser import text_string_to_metric_families
 
 from mtsd.control.exposition import metrics_text
-from mtsd.control.metrics import METRICS, MOST_DATABASES, OTHERS, Kind, most_delayed
+from mtsd.control.metrics import MAX_DATABASES, METRICS, OTHERS, Kind, most_delayed
 from mtsd.control.probes import not_ready, probes
 from mtsd.control.routes import Request, RequestRefusedError, Routes
 from mtsd.control.server_status import (
@@ -151,22 +151,22 @@ def test_each_metric_has_a_name_as_they_have_and_says_what_it_is() -> None:
 def test_many_databases_are_few_series() -> None:
     many = [
         DatabaseStatus(f"d{number:02}", 1 + number % 3, float(number), 1)
-        for number in range(MOST_DATABASES + 5)
+        for number in range(MAX_DATABASES + 5)
     ]
     shown = most_delayed([*many, DatabaseStatus("idle", 0, 0.0, 9)])
     assert [each.name for each in shown[:2]] == ["d14", "d13"]
-    assert len(shown) == MOST_DATABASES + 1
+    assert len(shown) == MAX_DATABASES + 1
     assert shown[-1] == DatabaseStatus(OTHERS, 1 + 2 + 3 + 1 + 2, 4.0)
 
 
 def test_any_name_of_a_database_is_a_label_once() -> None:
     """Prometheus takes nothing of what has a series twice, or is not UTF-8."""
     names = (OTHERS, "caf\udce9", 'a"b\\c\nd')
-    many = [DatabaseStatus(f"d{number}", 1, 1.0) for number in range(MOST_DATABASES)]
+    many = [DatabaseStatus(f"d{number}", 1, 1.0) for number in range(MAX_DATABASES)]
     databases = (*(DatabaseStatus(name, 1, 9.0) for name in names), *many)
     text = metrics_text(replace(STATUS, databases=databases))
     series = [line for line in text.splitlines() if line.startswith("mtsd_database_lag_seconds{")]
-    assert len({line.rpartition(" ")[0] for line in series}) == len(series) == MOST_DATABASES + 1
+    assert len({line.rpartition(" ")[0] for line in series}) == len(series) == MAX_DATABASES + 1
     found = samples_of(text)
     assert found["mtsd_database_lag_seconds", frozenset({("database", names[2])})] == 9
     assert found["mtsd_database_lag_seconds", frozenset({("database", "caf\\udce9")})] == 9

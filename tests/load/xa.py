@@ -16,7 +16,7 @@ from tests.servers.mysqld import Server
 
 ROWS: Final = 40
 """Of each session in each database, at the beginning."""
-MOST_PREPARED: Final = 3
+MAX_PREPARED: Final = 3
 RETRIED: Final = frozenset({1205, 1213})
 UNKNOWN_XID: Final = 1397
 DATABASES: Final = ("xa0", "xa1", "xa2")
@@ -86,13 +86,13 @@ class Session:
         self, first: pymysql.connections.Connection, other: pymysql.connections.Connection
     ) -> None:
         chance = self._rng.random()
-        if chance < 0.35 and len(self.prepared) < MOST_PREPARED:
+        if chance < 0.35 and len(self.prepared) < MAX_PREPARED:
             self._transact(first, self._free_xid(), "PREPARE")
         elif chance < 0.65 and self.prepared:
             self._complete(other, self._rng.choice(sorted(self.prepared)))
         elif chance < 0.75:
             self._transact(first, self._free_xid(), "COMMIT ONE PHASE")
-        elif chance < 0.8 and len(self.prepared) < MOST_PREPARED:
+        elif chance < 0.8 and len(self.prepared) < MAX_PREPARED:
             self._empty(first, self._free_xid())
         else:
             self._transact(first, "", "COMMIT")
@@ -209,7 +209,7 @@ class MariadbSession:
         """Act until `stopping`, at most `rate` times a second."""
         while not stopping.wait(self._rng.random() * 2 / rate):
             chance = self._rng.random()
-            if chance < 0.4 and len(self.prepared) < MOST_PREPARED:
+            if chance < 0.4 and len(self.prepared) < MAX_PREPARED:
                 self._transact("PREPARE")
             elif chance < 0.7 and self.prepared:
                 self._complete(self._rng.choice(sorted(self.prepared)))

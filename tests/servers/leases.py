@@ -24,7 +24,7 @@ import pymysql
 from tests.servers.provision import Installation, Options
 from tests.servers.reaper import register
 
-MOST_PARKED: Final = 5
+MAX_PARKED: Final = 5
 """How many one process keeps: each has a third of a gigabyte of memory."""
 
 Connect = Callable[[], pymysql.connections.Connection]
@@ -154,7 +154,7 @@ def take(key: Key, options: Options) -> Parked | None:
 def park(parked: Parked) -> None:
     """Keep a server to be taken; the one that has been there for longest may end for it."""
     _PARKED.append(parked)
-    if len(_PARKED) > MOST_PARKED:
+    if len(_PARKED) > MAX_PARKED:
         _PARKED.pop(0).end()
 
 

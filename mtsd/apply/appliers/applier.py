@@ -24,7 +24,7 @@ from mtsd.apply.statements.statements import apply_statement
 from mtsd.apply.statements.unprotected import apply_unprotected
 from mtsd.model.error_numbers import ER
 from mtsd.model.errors import MtsdError, ServerError
-from mtsd.model.fault_points import FaultPoint, Reached, nothing
+from mtsd.model.fault_points import FaultHook, FaultPoint, nothing
 from mtsd.model.group import Group
 from mtsd.model.gtid import Gtid
 from mtsd.model.step import LoadFile, Rows, Statement, StatementKind, Step
@@ -54,7 +54,7 @@ class Applier:
         *,
         preserves: bool = False,
         branch_sessions: BranchSessions | None = None,
-        reached: Reached = nothing,
+        reached: FaultHook = nothing,
     ) -> None:
         self.session = session
         """The one in use."""

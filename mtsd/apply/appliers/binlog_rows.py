@@ -32,7 +32,7 @@ from mtsd.apply.tables.generated_keys import too_old, version_statement
 from mtsd.apply.tables.table_columns import explain_row_failure
 from mtsd.binlog.events.table_map import parse_table_map
 from mtsd.model.errors import ServerError
-from mtsd.model.fault_points import FaultPoint, Reached, nothing
+from mtsd.model.fault_points import FaultHook, FaultPoint, nothing
 from mtsd.model.group import Group
 from mtsd.model.session import RowState
 from mtsd.model.step import Rows, state_of_rows
@@ -56,7 +56,7 @@ class BinlogRows:
         *,
         preserves: bool = False,
         by_clock: bool = False,
-        reached: Reached = nothing,
+        reached: FaultHook = nothing,
     ) -> None:
         self._session = session
         self._connection = session.connection

@@ -10,7 +10,7 @@ from mtsd.apply.rows.convergent_sql import ChangeMode
 from mtsd.apply.rows.row_states import RowStates
 from mtsd.apply.session.session import TargetSession
 from mtsd.apply.tables.known_tables import KnownTables
-from mtsd.model.fault_points import Reached, nothing
+from mtsd.model.fault_points import FaultHook, nothing
 from mtsd.schedule.done.executed_groups import ExecutedGroups
 
 
@@ -23,7 +23,7 @@ def applier_by_binlog(
     preserves: bool = False,
     by_clock: bool = False,
     branch_sessions: BranchSessions | None = None,
-    reached: Reached = nothing,
+    reached: FaultHook = nothing,
 ) -> Applier:
     """Return an applier that passes rows on undecoded; see `BinlogRows`.
 
@@ -52,7 +52,7 @@ def applier_by_sql(
     again: ExecutedGroups | None = None,
     newer: str = "",
     branch_sessions: BranchSessions | None = None,
-    reached: Reached = nothing,
+    reached: FaultHook = nothing,
 ) -> Applier:
     """Return an applier that makes SQL of rows; see `SqlRows`, and `applier_by_binlog`."""
     server = session.traits.server

@@ -10,7 +10,7 @@ from mtsd.apply.statements.definitions import (
     ready_definition,
 )
 from mtsd.apply.statements.session_tables import SessionTables
-from mtsd.model.fault_points import Reached
+from mtsd.model.fault_points import FaultHook
 from mtsd.model.group import Group
 
 
@@ -21,7 +21,7 @@ class OwnDefinitions:
     """
 
     def __init__(
-        self, session: TargetSession, rows: RowWriter, temporary: SessionTables, reached: Reached
+        self, session: TargetSession, rows: RowWriter, temporary: SessionTables, reached: FaultHook
     ) -> None:
         self._session = session
         self._rows = rows

@@ -6,7 +6,7 @@ from mtsd.apply.rows.bundle import Bundle
 from mtsd.apply.session.lock_waits import sessions_waiting
 from mtsd.apply.session.pace import Pace
 from mtsd.apply.session.session import TargetSession
-from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.model.fault_points import FaultHook, FaultPoint
 from mtsd.schedule.batches.in_flight import Due
 
 
@@ -16,7 +16,7 @@ class Packets:
     Methods raise ServerError, after which `Applier.undo` is required, and ConnectionLostError.
     """
 
-    def __init__(self, session: TargetSession, reached: Reached) -> None:
+    def __init__(self, session: TargetSession, reached: FaultHook) -> None:
         self._session = session
         self._connection = session.connection
         self._reached = reached
@@ -48,7 +48,7 @@ class Packets:
         return await sessions_waiting(self._connection, self._session.family)
 
 
-async def send_commit(session: TargetSession, bundle: Bundle, reached: Reached) -> int:
+async def send_commit(session: TargetSession, bundle: Bundle, reached: FaultHook) -> int:
     """Send the ending of a bundle; return how many statements it has."""
     await reached(FaultPoint.BEFORE_COMMIT)
     session.connection.send(b";".join(bundle.ending))

@@ -33,7 +33,7 @@ from mtsd.apply.tables.table_layout import TableLayout
 from mtsd.binlog.bytes.event_type import EventType
 from mtsd.model.error_numbers import ER
 from mtsd.model.errors import BinlogError, NotSupportedError, ServerError
-from mtsd.model.fault_points import FaultPoint, Reached, nothing
+from mtsd.model.fault_points import FaultHook, FaultPoint, nothing
 from mtsd.model.group import Group
 from mtsd.model.step import Rows, state_of_rows
 from mtsd.schedule.batches.in_flight import Packet
@@ -47,7 +47,7 @@ _TABLE_MAP: Final = EventType.TABLE_MAP_EVENT.value
 _MANY_STATEMENTS: Final = 1000
 _COMMAND_BYTES: Final = 1 << 20
 _STATEMENT_BYTES: Final = 1 << 18
-_MOST_EXPANDED: Final = 8
+_MAX_EXPANDED: Final = 8
 """Text of a value, by its bytes in an event: hexadecimal is 2, and JSON documents are more."""
 _ROW_MISSING: Final = ER.KEY_NOT_FOUND
 _OUT_OF_RANGE: Final = ER.DATA_OUT_OF_RANGE
@@ -89,7 +89,7 @@ class SqlRows:
         change: ChangeMode = ChangeMode.STRICT,
         again: ExecutedGroups | None = None,
         newer: str = "",
-        reached: Reached = nothing,
+        reached: FaultHook = nothing,
     ) -> None:
         self._session = session
         self._connection = session.connection
@@ -276,7 +276,7 @@ class SqlRows:
 
         Before the first of a group that cannot be rolled back.
         """
-        if max(map(len, rows.events), default=0) < self._command_limit // _MOST_EXPANDED:
+        if max(map(len, rows.events), default=0) < self._command_limit // _MAX_EXPANDED:
             return
         async for statement in self._statements(rows):
             self._check_size(len(statement.sql))

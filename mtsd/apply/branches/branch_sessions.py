@@ -14,7 +14,7 @@ from mtsd.apply.session.innodb_monitor import MONITOR, wait_for_session
 from mtsd.apply.session.session import TargetSession
 from mtsd.apply.session.session_settings import SessionSettings
 from mtsd.model.errors import ConnectionLostError, ServerError
-from mtsd.model.fault_points import Reached, nothing
+from mtsd.model.fault_points import FaultHook, nothing
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import CurrentEndpoint
 from mtsd.wire.failure import BUSY
@@ -36,7 +36,7 @@ class BranchSessions:
         lock: str,
         *,
         found_rows: bool = False,
-        reached: Reached = nothing,
+        reached: FaultHook = nothing,
     ) -> None:
         self._found_rows = found_rows
         self._current = current

@@ -25,7 +25,7 @@ from mtsd.apply.session.session import TargetSession, next_gtid
 from mtsd.apply.session.statement_states import FOREVER
 from mtsd.apply.session.xa import ROLLED_BACK, UNKNOWN_XID, prepared_xids, statement, unusable
 from mtsd.model.errors import ServerError
-from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.model.fault_points import FaultHook, FaultPoint
 from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.model.xa_xid import XaXid
 from mtsd.schedule.done.worker_row import WorkerRow
@@ -79,7 +79,7 @@ class Branches:
     become of the transaction.
     """
 
-    def __init__(self, session: TargetSession, tables: PositionTables, reached: Reached) -> None:
+    def __init__(self, session: TargetSession, tables: PositionTables, reached: FaultHook) -> None:
         self._session = session
         self._connection = session.connection
         self._tables = tables

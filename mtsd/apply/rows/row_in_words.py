@@ -29,7 +29,7 @@ _PLAIN: Final = frozenset({
 })  # fmt: skip
 _LONGEST_VALUE: Final = 64
 """Characters of a text, or bytes."""
-_MOST_COLUMNS: Final = 16
+_MAX_COLUMNS: Final = 16
 
 
 def row_in_words(table: TableMap, found: TargetTable, event: bytes) -> str:
@@ -42,7 +42,7 @@ def row_in_words(table: TableMap, found: TargetTable, event: bytes) -> str:
     size = (header.width + 7) >> 3
     present = columns_present(event[header.bitmaps_at : header.bitmaps_at + size], header.width)
     key = next((key for key in keys if set(key).issubset(present)), None)
-    shown = key if key is not None else present[:_MOST_COLUMNS]
+    shown = key if key is not None else present[:_MAX_COLUMNS]
     # The values stay bytes at first: one that cannot be read must not hide the others.
     decoder = ImageDecoder(formats, present, [bytes] * len(formats))
     image, _ = decoder.read(event, header.rows_at)

@@ -30,7 +30,7 @@ _NULL: Final = b"NULL"
 STRICT: Final = (b"", b"")
 """In place of what is lenient in the target's family."""
 _ANY_NUMBER: Final = 1 << 32
-_MOST_ALTERNATIVES: Final = 250
+_MAX_ALTERNATIVES: Final = 250
 """Rows of a DELETE with a condition for each: servers take the square of the time for more."""
 
 
@@ -149,7 +149,7 @@ class RowSql:
                 left = b",".join(each.name for each in columns)
                 head += b"%b) IN (" % left
             else:
-                between, most = b" OR ", _MOST_ALTERNATIVES
+                between, most = b" OR ", _MAX_ALTERNATIVES
         while at < end:
             start = at
             image, at = decoder.read(event, at)

@@ -19,7 +19,7 @@ from mtsd.apply.session.xa import roll_back
 from mtsd.apply.sql import literals
 from mtsd.model.error_numbers import ER, NOT_ALLOWED
 from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
-from mtsd.model.fault_points import FaultPoint, Reached, nothing
+from mtsd.model.fault_points import FaultHook, FaultPoint, nothing
 from mtsd.model.outcome.reason import Refused
 from mtsd.model.step import Satellite, Statement, Step
 from mtsd.model.temporary_tables import TableName
@@ -48,7 +48,7 @@ class TargetSession:
         connection: Connection,
         settings: SessionSettings,
         traits: ServerTraits,
-        reached: Reached,
+        reached: FaultHook,
     ) -> None:
         self.connection = connection
         self.traits = traits
@@ -92,7 +92,7 @@ class TargetSession:
 
     @classmethod
     async def open(
-        cls, endpoint: Endpoint, settings: SessionSettings, *, reached: Reached = nothing
+        cls, endpoint: Endpoint, settings: SessionSettings, *, reached: FaultHook = nothing
     ) -> "TargetSession":
         """Connect and pin the session's state.
 

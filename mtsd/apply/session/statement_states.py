@@ -31,7 +31,7 @@ from mtsd.wire.traits import ServerTraits
 
 FOREVER: Final = b"1073741824"
 """Of innodb_lock_wait_timeout."""
-_MOST_CONTEXTS: Final = 64
+_MAX_CONTEXTS: Final = 64
 _EXCERPT: Final = 200
 _DEFINITIONS: Final = frozenset({
     StatementKind.CREATE_SELECT, StatementKind.DDL, StatementKind.EVENT_DDL,
@@ -155,7 +155,7 @@ class StatementStates:
     def _of_context(self, query: QueryEvent) -> dict[bytes, bytes]:
         known = self._contexts.get(id(query.context))
         if known is None:
-            if len(self._contexts) >= _MOST_CONTEXTS:
+            if len(self._contexts) >= _MAX_CONTEXTS:
                 self._contexts.clear()
             state = context_state(query.context, self._traits.server, self.own)
             known = self._contexts[id(query.context)] = query.context, state

@@ -44,7 +44,7 @@ _BLOBS: Final = {
     ColumnType.MEDIUM_BLOB.value: b"MEDIUMBLOB",
     ColumnType.LONG_BLOB.value: b"LONGBLOB",
 }
-_MOST_BITS: Final = 64
+_MAX_BITS: Final = 64
 _LONGEST_BINARY: Final = 255
 _LONGEST_VARBINARY: Final = 0xFFFF
 
@@ -122,7 +122,7 @@ def _opaque(document: JsonDocument, at: int) -> bytes:
         if kind == ColumnType.TIMESTAMP.value:
             return _from_column(b"TIMESTAMP(6)", b"'\"%b\"'" % text, b"$")
         return b"CAST('%b' AS %b)" % (text, _CASTS[kind])
-    if kind == ColumnType.BIT.value and 0 < 8 * len(raw) <= _MOST_BITS:
+    if kind == ColumnType.BIT.value and 0 < 8 * len(raw) <= _MAX_BITS:
         return _from_column(b"BIT(%d)" % (8 * len(raw)), b"'%d'" % int.from_bytes(raw), b"$")
     if kind == ColumnType.VARCHAR.value and len(raw) <= _LONGEST_VARBINARY:
         return literals.blob(raw)

@@ -18,7 +18,7 @@ from mtsd.apply.statements.statements import as_run
 from mtsd.binlog.sql.statement import classify, without_start_transaction
 from mtsd.model.error_numbers import ER
 from mtsd.model.errors import NotSupportedError, ServerError
-from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.model.fault_points import FaultHook, FaultPoint
 from mtsd.model.group import Group
 from mtsd.model.step import QueryEvent, Statement, StatementKind
 
@@ -74,7 +74,7 @@ async def ready_definition(
 
 
 async def apply_definition(
-    session: TargetSession, definition: Definition, temporary: SessionTables, reached: Reached
+    session: TargetSession, definition: Definition, temporary: SessionTables, reached: FaultHook
 ) -> None:
     """Apply a definition; what comes before it has been sent, and not been answered.
 
@@ -130,13 +130,13 @@ async def begin_table(session: TargetSession, definition: Statement, gtid: str) 
     await run_statement(session, definition, definition.query.statement, leaves_state=True)
 
 
-async def commit_definition(session: TargetSession, reached: Reached) -> None:
+async def commit_definition(session: TargetSession, reached: FaultHook) -> None:
     """Commit a table and its rows; after an error, undo is required."""
     await session.connection.run(b"COMMIT", 1)
     await _end(session, reached)
 
 
-async def _end(session: TargetSession, reached: Reached) -> None:
+async def _end(session: TargetSession, reached: FaultHook) -> None:
     await session.clean_left(_next_gtid(session, ""))
     await reached(FaultPoint.AFTER_STATEMENT)
 
@@ -148,7 +148,7 @@ def _of_its_table(query: QueryEvent) -> bytes:
     return query.statement
 
 
-async def make_table(session: TargetSession, created: Statement, reached: Reached) -> None:
+async def make_table(session: TargetSession, created: Statement, reached: FaultHook) -> None:
     """Create the table of a CREATE TABLE … SELECT by itself. Raises ServerError after an undo."""
     query = created.query
     table = await aside(len(query.statement), lambda: _of_its_table(query))

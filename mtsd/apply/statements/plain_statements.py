@@ -26,7 +26,7 @@ from mtsd.binlog.sql.default_database import without_default_database
 from mtsd.binlog.sql.long_text import LONGEST_READ
 from mtsd.binlog.sql.one_statement import surely_one
 from mtsd.model.errors import MtsdError, NotSupportedError, ServerError
-from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.model.fault_points import FaultHook, FaultPoint
 from mtsd.model.group import Group
 from mtsd.model.step import Satellite, Statement
 
@@ -132,7 +132,7 @@ async def plain_run(session: TargetSession, groups: Sequence[Group]) -> PlainRun
 
 
 async def begin_plain(
-    session: TargetSession, run: PlainRun, gtid: str, limit: int, reached: Reached
+    session: TargetSession, run: PlainRun, gtid: str, limit: int, reached: FaultHook
 ) -> None:
     """Begin a transaction, under a GTID if it is not "", and run the statements in it.
 

@@ -21,7 +21,7 @@ from mtsd.binlog.sql.quoting import quoted
 from mtsd.binlog.sql.statement_secrets import first_secret, shown
 from mtsd.model.error_numbers import ER
 from mtsd.model.errors import NotSupportedError, ServerError
-from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.model.fault_points import FaultHook, FaultPoint
 from mtsd.model.step import Duplicates, Statement, StatementKind
 from mtsd.wire.connection import Connection
 from mtsd.wire.exchange import LoadCounts
@@ -178,7 +178,7 @@ async def run_in_its_state(
     return loaded
 
 
-async def _passing(pieces: AsyncIterator[bytes], reached: Reached) -> AsyncIterator[bytes]:
+async def _passing(pieces: AsyncIterator[bytes], reached: FaultHook) -> AsyncIterator[bytes]:
     """Yield the pieces of a file that the target has asked for, with a fault point."""
     await reached(FaultPoint.STATEMENT_SENT)
     async for piece in pieces:

@@ -19,7 +19,7 @@ from mtsd.apply.rows.bundle import Command, RowTooLargeError, commands, encoded_
 from mtsd.apply.session.session import STATEMENTS_READ, TargetSession, next_gtid
 from mtsd.binlog.groups.rewrite import statements_of
 from mtsd.model.errors import NeedsPersonError, ServerError
-from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.model.fault_points import FaultHook, FaultPoint
 from mtsd.model.group import Group
 from mtsd.model.step import LoadFile, Rows, Step
 
@@ -70,7 +70,7 @@ async def apply_unprotected(
     statement_bytes: int,
     command_bytes: int,
     step_by_step: bool = False,
-    reached: Reached,
+    reached: FaultHook,
 ) -> None:
     """Apply a group, then commit the statements of `settled`; the session knows its format.
 

@@ -24,8 +24,8 @@ from mtsd.model.step import Rows, Statement
 _TABLE_MAP: Final[int] = EventType.TABLE_MAP_EVENT.value
 _DEFINITIONS: Final = frozenset({GroupKind.DDL, GroupKind.CREATE_SELECT})
 _COMPLETE: Final = GroupKind.XA_COMPLETE
-_MOST_TABLES: Final = 4096
-_MOST_KEYS: Final = 16_384
+_MAX_TABLES: Final = 4096
+_MAX_KEYS: Final = 16_384
 """A group with more of them counts for the whole of its tables."""
 
 
@@ -117,7 +117,7 @@ class ChangedKeys:
                 reader = of.reader
                 if reader is None or (as_whole and of in as_whole):
                     continue
-                if not reader.collect(event, rows, references, _MOST_KEYS):
+                if not reader.collect(event, rows, references, _MAX_KEYS):
                     as_whole.append(of)
         if (
             len(by_id) == 1
@@ -230,7 +230,7 @@ class ChangedKeys:
         table = parse_table_map(event, mariadb=self._mariadb)
         database = self._folded(table.database)
         name = database, self._folded(table.table)
-        if len(self._changed) >= _MOST_TABLES:
+        if len(self._changed) >= _MAX_TABLES:
             self._changed.clear()
         is_known = database in self._databases and database not in self._redefined
         if not is_known or any(database in together for together in self._bind):

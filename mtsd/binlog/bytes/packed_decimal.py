@@ -13,8 +13,8 @@ from mtsd.model.errors import BinlogError
 
 _BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 """That a group of so many digits takes."""
-MOST_DIGITS: Final = 65
-MOST_SCALE: Final = 38
+MAX_DIGITS: Final = 65
+MAX_SCALE: Final = 38
 """Of MariaDB; MySQL has 30."""
 
 
@@ -23,7 +23,7 @@ def packed_size(digits: int, scale: int) -> int:
 
     Raises BinlogError where no server has such a type.
     """
-    if not (0 < digits <= MOST_DIGITS and scale <= min(digits, MOST_SCALE)):
+    if not (0 < digits <= MAX_DIGITS and scale <= min(digits, MAX_SCALE)):
         raise BinlogError(f"there is no DECIMAL({digits},{scale})")
     before = digits - scale
     return before // 9 * 4 + _BYTES[before % 9] + scale // 9 * 4 + _BYTES[scale % 9]

@@ -45,7 +45,7 @@ _BIT_55: Final = 1 << 55
 _BIT_31: Final = 1 << 31
 
 # A stream has few source UUIDs; the bound is for damaged streams.
-_MOST_UUIDS: Final = 4096
+_MAX_UUIDS: Final = 4096
 _uuids: Final[dict[bytes, str]] = {}
 
 
@@ -126,7 +126,7 @@ def uuid_text(raw: bytes) -> str:
     if text is None:
         digits = raw.hex()
         text = "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
-        if len(_uuids) >= _MOST_UUIDS:
+        if len(_uuids) >= _MAX_UUIDS:
             _uuids.clear()
         _uuids[raw] = text
     return text

@@ -48,7 +48,7 @@ _LIST_COUNT: Final = (1 << 28) - 1
 _WHAT: Final = "MariaDB GTID event"
 _origins: Final[dict[tuple[int, int], str]] = {}
 # A stream has few servers; the bound is for damaged streams.
-_MOST_ORIGINS: Final = 4096
+_MAX_ORIGINS: Final = 4096
 
 
 def parse_mariadb_gtid(event: bytes) -> GtidEvent:
@@ -116,7 +116,7 @@ def _skip_extra(cursor: Cursor) -> None:
 def _origin(domain: int, server: int) -> str:
     origin = _origins.get((domain, server))
     if origin is None:
-        if len(_origins) >= _MOST_ORIGINS:
+        if len(_origins) >= _MAX_ORIGINS:
             _origins.clear()
         origin = _origins[domain, server] = f"{domain}-{server}"
     return origin

@@ -28,7 +28,7 @@ LARGEST_EVENT = 1 << 30
 That setting of the source is no limit: it is one of values, and a row event has a row's values,
 before and after a change (measured on MySQL 9.7: 1 MiB, an event of 6 MB in a payload).
 """
-MOST_FRAMES = 1024
+MAX_FRAMES = 1024
 """Servers write one zstd frame; the data after a frame is copied for the next one."""
 _LARGEST_RATIO = 1 << 16
 """A zstd block has at most 128 KiB and takes at least 4 bytes (RFC 8878, 3.1.1.2)."""
@@ -157,8 +157,8 @@ def _uncompressed(event: bytes, header: PayloadHeader, chunk: int) -> Iterator[b
             while data or not (decompressor.eof or decompressor.needs_input):
                 if decompressor.eof:
                     frames += 1
-                    if frames > MOST_FRAMES:
-                        raise BinlogError(f"{_WHAT}: more than {MOST_FRAMES} zstd frames")
+                    if frames > MAX_FRAMES:
+                        raise BinlogError(f"{_WHAT}: more than {MAX_FRAMES} zstd frames")
                     decompressor = ZstdDecompressor()
                 piece = decompressor.decompress(data, max_length=chunk)
                 data = decompressor.unused_data

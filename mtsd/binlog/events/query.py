@@ -65,8 +65,8 @@ _ALTER_PHASES = {
 """By the extra flags of MariaDB's GTID event, which the Query event repeats."""
 
 # Status variables repeat from event to event, so their decoded form is cached.
-_MOST_REMEMBERED = 2048
-_MOST_REMEMBERED_SIZE = 1024
+_MAX_REMEMBERED = 2048
+_MAX_REMEMBERED_SIZE = 1024
 MICROSECONDS_SIZE = 3
 
 
@@ -217,8 +217,8 @@ def _status_variables(status: bytes, *, mariadb: bool) -> tuple[StatusVariables,
         end = at + MICROSECONDS_SIZE
         return variables, int.from_bytes(status[at:end], "little") if at else None
     variables = parse_status_variables(status, mariadb=mariadb)
-    if len(status) <= _MOST_REMEMBERED_SIZE:
-        if len(_remembered) >= _MOST_REMEMBERED:
+    if len(status) <= _MAX_REMEMBERED_SIZE:
+        if len(_remembered) >= _MAX_REMEMBERED:
             _remembered.clear()
             _microseconds_at.clear()
         at = variables.microseconds_at

@@ -9,7 +9,7 @@ from mtsd.binlog.sql.qualifiers import qualifiers
 from mtsd.filter.filter import Filter
 from mtsd.model.step import QueryEvent
 
-_MOST_NAMED: Final = 1 << 16
+_MAX_NAMED: Final = 1 << 16
 """Databases of a group: one with more runs alone, and the rest need not be known."""
 
 
@@ -26,7 +26,7 @@ class GroupScope:
 
     def has_rows_of(self, table: TableMap) -> None:
         """Note the database of a table, under its name on the target."""
-        if len(self.databases) < _MOST_NAMED:
+        if len(self.databases) < _MAX_NAMED:
             self.databases[table.database] = None
         else:
             self.alone = True
@@ -61,7 +61,7 @@ class GroupScope:
             if len(used) > MAX_DBS_IN_EVENT_MTS:
                 self.alone = True
         for name in used:
-            if len(self.databases) >= _MOST_NAMED:
+            if len(self.databases) >= _MAX_NAMED:
                 self.alone = True
             elif not self._replicated.is_position_schema(name):
                 self.databases[name] = None

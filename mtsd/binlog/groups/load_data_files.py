@@ -23,7 +23,7 @@ TOO_LARGE = (
 
 ENTRY_COST = 256
 """Bytes of memory that an entry takes, a file or one of its blocks, beside its contents."""
-_MOST_BEGUN = 10_000
+_MAX_BEGUN = 10_000
 """Files of one transaction whose statement has not come. A server writes one after the other, each
 with its statement, and a file in a transaction of its own has no other beside it."""
 
@@ -50,9 +50,9 @@ class LoadDataFiles:
         if kind != EventType.APPEND_BLOCK_EVENT:
             self._forget(file_id)
         if kind == EventType.BEGIN_LOAD_QUERY_EVENT:
-            if len(self._here) >= _MOST_BEGUN:
+            if len(self._here) >= _MAX_BEGUN:
                 raise BinlogError(
-                    f"a transaction begins more than {_MOST_BEGUN} files of LOAD DATA without"
+                    f"a transaction begins more than {_MAX_BEGUN} files of LOAD DATA without"
                     " their statements"
                 )
             self._here[file_id] = []

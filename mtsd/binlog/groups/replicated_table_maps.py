@@ -18,7 +18,7 @@ _SYSTEM_ROWS: Final = (
     ' a grant ([filter] system_schemas = "replicate" lets it, ignore_table leaves the table out)'
 )
 _MOST: Final = 4096
-_MOST_BYTES: Final = 8 << 20
+_MAX_BYTES: Final = 8 << 20
 
 
 class ReplicatedTableMaps:
@@ -47,7 +47,7 @@ class ReplicatedTableMaps:
         known = self._known.get(body)
         if known is None:
             self._size += len(body)
-            if len(self._known) >= _MOST or self._size > _MOST_BYTES:
+            if len(self._known) >= _MOST or self._size > _MAX_BYTES:
                 self._known.clear()
                 self._size = len(body)
             known = self._known[body] = self._on_target(event)

@@ -11,8 +11,8 @@ from typing import Final
 from mtsd.model.session import SessionContext
 from mtsd.model.step import QueryEvent
 
-_MOST_SESSIONS: Final = 65536
-_MOST_CONTEXTS: Final = 1024
+_MAX_SESSIONS: Final = 65536
+_MAX_CONTEXTS: Final = 1024
 
 
 class TimestampDefaults:
@@ -41,7 +41,7 @@ class TimestampDefaults:
         was_unusual = query.thread_id in self._unusual
         self._unusual.pop(query.thread_id, None)
         if said is not self.usual:
-            if len(self._unusual) >= _MOST_SESSIONS:
+            if len(self._unusual) >= _MAX_SESSIONS:
                 del self._unusual[next(iter(self._unusual))]
             self._unusual[query.thread_id] = None
         return was_unusual is (said is self.usual)
@@ -66,7 +66,7 @@ _remembered: dict[tuple[int, bool | None], tuple[SessionContext, SessionContext]
 def _with(context: SessionContext, value: bool | None) -> SessionContext:
     found = _remembered.get((id(context), value))
     if found is None:
-        if len(_remembered) >= _MOST_CONTEXTS:
+        if len(_remembered) >= _MAX_CONTEXTS:
             _remembered.clear()
         found = context, replace(context, explicit_defaults_for_timestamp=value)
         _remembered[id(context), value] = found

@@ -11,7 +11,7 @@ from mtsd.model.names import folded
 from mtsd.model.step import Rows
 
 _TABLE_MAP: Final[int] = EventType.TABLE_MAP_EVENT.value
-_MOST_REMEMBERED: Final = 4096
+_MAX_REMEMBERED: Final = 4096
 
 
 class UpdatedTables:
@@ -51,7 +51,7 @@ class UpdatedTables:
         name = f"{table.database}.{table.table}"
         if self._fold_case:
             name = folded(name)
-        if len(self._names) >= _MOST_REMEMBERED:
+        if len(self._names) >= _MAX_REMEMBERED:
             self._names.clear()
         self._names[body] = name
         return name

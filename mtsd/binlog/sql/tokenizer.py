@@ -32,7 +32,7 @@ SQL_MODE_ANSI_QUOTES = 0x4
 SQL_MODE_MSSQL = 0x400
 """MariaDB: names may be in brackets, too."""
 SQL_MODE_NO_BACKSLASH_ESCAPES = 0x100000
-MOST_KEPT: Final = 4096
+MAX_KEPT: Final = 4096
 """Tokens of a text that are kept. While so many are read, some milliseconds, other threads may have
 to wait."""
 _FEW: Final = 8
@@ -175,7 +175,7 @@ def has_wide_characters(context: SessionContext) -> bool:
 
 
 def token_at(text: StatementText, index: int) -> Token | None:
-    """Return one of the first `MOST_KEPT` tokens that the server executes; None behind the last.
+    """Return one of the first `MAX_KEPT` tokens that the server executes; None behind the last.
 
     Of the session, sql_mode and character_set_client matter: they determine where strings end.
     """
@@ -184,14 +184,14 @@ def token_at(text: StatementText, index: int) -> Token | None:
         tokens = text.tokens = Tokens()
     read = tokens.read
     while index >= len(read):
-        if tokens.complete or len(read) >= MOST_KEPT:
+        if tokens.complete or len(read) >= MAX_KEPT:
             return None
         _read_on(text, tokens, max(2 * len(read), _FEW))
     return read[index]
 
 
 def beyond(text: StatementText) -> StatementText:
-    """Return a text whose tokens are those behind the first `MOST_KEPT`, for its caller alone."""
+    """Return a text whose tokens are those behind the first `MAX_KEPT`, for its caller alone."""
     let_others_run()
     tokens = text.tokens
     at, inside = (0, 0) if tokens is None else (tokens.at, tokens.inside)
@@ -212,15 +212,15 @@ def tokens_of(text: StatementText) -> Iterator[Token]:
                 index += 1
             if tokens.complete:
                 return
-            if index >= MOST_KEPT:
+            if index >= MAX_KEPT:
                 break
             _read_on(text, tokens, max(2 * len(read), _MANY))
         text = beyond(text)
 
 
 def _read_on(text: StatementText, tokens: Tokens, most: int) -> None:
-    """Read on until there are `most` tokens, at most `MOST_KEPT`, or no more."""
-    most = min(most, MOST_KEPT)
+    """Read on until there are `most` tokens, at most `MAX_KEPT`, or no more."""
+    most = min(most, MAX_KEPT)
     statement = text.raw
     patterns = _patterns_of(text.context)
     next_token = patterns.token.match
@@ -230,7 +230,7 @@ def _read_on(text: StatementText, tokens: Tokens, most: int) -> None:
     count = 0
     while len(read) < most and (match := next_token(statement, at)):
         count += 1
-        if not count % MOST_KEPT:
+        if not count % MAX_KEPT:
             # There may be more comments than tokens.
             let_others_run()
         start, at = match.span()
@@ -289,7 +289,7 @@ def as_executed(statement: bytes, context: SessionContext, *, mariadb: bool) -> 
     count = 0
     while match := patterns.token.match(statement, at):
         count += 1
-        if not count % MOST_KEPT:
+        if not count % MAX_KEPT:
             let_others_run()
         start, at = match.span()
         group = match.lastgroup

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 
 from mtsd.binlog.bytes.character_sets import SWE7, character_set, is_ascii, text_decoder
-from mtsd.binlog.sql.tokenizer import MOST_KEPT, NAME_QUOTES, beyond, closing_quote, token_at
+from mtsd.binlog.sql.tokenizer import MAX_KEPT, NAME_QUOTES, beyond, closing_quote, token_at
 from mtsd.model.errors import MtsdError
 from mtsd.model.session import SessionContext
 from mtsd.model.statement_text import StatementText, Token, TokenKind
@@ -26,7 +26,7 @@ class Words:
         """Advance by one token and return it; None at the end."""
         token = self.next
         if token is not None:
-            if self._read == MOST_KEPT:
+            if self._read == MAX_KEPT:
                 self._text = beyond(self._text)
                 self._read = 0
             self.last = token

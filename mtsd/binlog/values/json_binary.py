@@ -45,7 +45,7 @@ _DATE: Final[int] = ColumnType.DATE.value
 _TIME: Final[int] = ColumnType.TIME.value
 _TIMES: Final = frozenset({_DATE, _TIME, ColumnType.DATETIME.value, ColumnType.TIMESTAMP.value})
 _unpack_double = struct.Struct("<d").unpack_from
-_MOST_KEYS: Final = 4096
+_MAX_KEYS: Final = 4096
 
 
 def json_text(raw: bytes) -> str:
@@ -241,7 +241,7 @@ def _key_text(raw: bytes) -> str:
     found = _key_texts.get(raw)
     if found is None:
         found = _quoted(raw) + ": "
-        if len(_key_texts) >= _MOST_KEYS:
+        if len(_key_texts) >= _MAX_KEYS:
             _key_texts.clear()
         _key_texts[raw] = found
     return found

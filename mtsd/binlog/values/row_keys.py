@@ -26,7 +26,7 @@ _VERSION_1: Final = frozenset(kind.value for kind in VERSION_1)
 _PARTIAL_JSON: Final = 1
 _WIDE: Final = 251
 """From so many columns on, their number takes more than one byte."""
-_MOST_PLANS: Final = 256
+_MAX_PLANS: Final = 256
 """With row images that are not full, any set of columns may come."""
 _AFTER_TABLE_ID: Final = HEADER_SIZE + 6
 _PLAIN: Final = bytes(range(0x20, 0x7F))
@@ -234,7 +234,7 @@ class KeyReader:
             return None
         plan = self._plans.get((kind, bitmaps))
         if plan is None:
-            if len(self._plans) >= _MOST_PLANS:
+            if len(self._plans) >= _MAX_PLANS:
                 self._plans.clear()
             plan = RowPlan(self._formats, self._keys, kind, bitmaps)
             self._plans[kind, bitmaps] = plan

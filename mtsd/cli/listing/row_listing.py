@@ -25,7 +25,7 @@ from mtsd.model.errors import BinlogError, NotSupportedError
 
 _UPDATES: Final = frozenset(kind.value for kind in UPDATES)
 _INSERTS: Final = frozenset({EventType.WRITE_ROWS_EVENT.value, EventType.WRITE_ROWS_EVENT_V1.value})
-_MOST_TABLES: Final = 1024
+_MAX_TABLES: Final = 1024
 
 Image = tuple[tuple[str, Shown], ...]
 """The columns of a row that are in the log, by name, and their values."""
@@ -147,7 +147,7 @@ class RowListing:
         body = self._bodies[table_id]
         found = self._tables.get(body)
         if found is None:
-            if len(self._tables) >= _MOST_TABLES:
+            if len(self._tables) >= _MAX_TABLES:
                 self._tables.clear()
             found = self._tables[body] = _TableRows(table)
         return found

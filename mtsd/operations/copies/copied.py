@@ -38,7 +38,7 @@ NOT_LOADED = Reason(
     "the target has none of the source's tables in {databases}, which the copy is of",
     "load the copy first; if these tables are newer than it, say so with --although-missing",
 )
-_MOST_NAMED = 5
+_MAX_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,5 +110,5 @@ def not_loaded(
     empty = sorted(database for database, found in replicated.items() if not any(found))
     if not empty or (not named and len(empty) < len(replicated)):
         return None
-    more = f" and {len(empty) - _MOST_NAMED} more" if len(empty) > _MOST_NAMED else ""
-    return refuse(NOT_LOADED, databases=f"{', '.join(empty[:_MOST_NAMED])}{more}")
+    more = f" and {len(empty) - _MAX_NAMED} more" if len(empty) > _MAX_NAMED else ""
+    return refuse(NOT_LOADED, databases=f"{', '.join(empty[:_MAX_NAMED])}{more}")

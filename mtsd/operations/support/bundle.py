@@ -35,7 +35,7 @@ from mtsd.wire.neutral_session import make_neutral
 
 _LOG_BYTES: Final = 2_000_000
 _LOG_LINES: Final = 5_000
-_MOST_ROWS: Final = 1_000
+_MAX_ROWS: Final = 1_000
 _PATIENCE_S: Final = 30.0
 _LIBRARIES: Final = ("aiomysql", "pymysql", "pydantic", "structlog", "uvloop", "zlib-ng", "h11")
 _ABOUT: Final = """\
@@ -168,7 +168,7 @@ async def _position_tables(settings: Settings) -> dict[str, object]:
             for name in (*(each for each in TABLES if each != LOCK_TOKEN), *STATUS_TABLES):
                 try:
                     rows = await connection.query_named(
-                        b"SELECT * FROM %b.%b LIMIT %d" % (schema, literals.name(name), _MOST_ROWS)
+                        b"SELECT * FROM %b.%b LIMIT %d" % (schema, literals.name(name), _MAX_ROWS)
                     )
                 except ServerError as error:
                     found[name] = (

@@ -18,7 +18,7 @@ from mtsd.apply.session.family import TARGETS
 from mtsd.apply.session.retry import announced_wait, write
 from mtsd.filter.rules import Rules
 from mtsd.model.errors import NeedsPersonError
-from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.model.fault_points import FaultHook, FaultPoint
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.outcome.failed_group import FailedGroup
@@ -134,7 +134,7 @@ async def recover(
     tables: PositionTables,
     locks: LockNames,
     workers: int,
-    reached: Reached,
+    reached: FaultHook,
     progress: Progress | None = None,
     *,
     keeps_order: bool = True,

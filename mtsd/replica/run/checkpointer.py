@@ -8,7 +8,7 @@ from mtsd.apply.position.position_schema import ROW_LOST
 from mtsd.apply.position.position_tables import PositionTables
 from mtsd.apply.session.retry import ROW_GONE, insist, write
 from mtsd.model.errors import NeedsPersonError, ServerError
-from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.model.fault_points import FaultHook, FaultPoint
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.outcome.reason import refuse
 from mtsd.replica.core.coordinator import Coordinator
@@ -44,7 +44,7 @@ class Checkpointer:
         gtids: GtidRecorder,
         guard: Guard,
         domains: DomainWatch,
-        reached: Reached,
+        reached: FaultHook,
         *,
         rests: bool,
     ) -> None:

@@ -14,7 +14,7 @@ from mtsd.apply.session.obstacle import obstacles_here
 from mtsd.apply.session.session import TargetSession
 from mtsd.config import Settings
 from mtsd.model.errors import ConnectionLostError, MtsdError
-from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.model.fault_points import FaultHook, FaultPoint
 from mtsd.model.pulse import Pulse
 from mtsd.model.temporary_tables import described
 from mtsd.replica.core.coordinator import Coordinator
@@ -69,7 +69,7 @@ class Replica:
         delayed: DelayStage,
         dispatcher: Dispatcher,
         checkpointer: Checkpointer,
-        reached: Reached,
+        reached: FaultHook,
         readings: KeyReadings | None = None,
         *,
         repair: Repair | None = None,

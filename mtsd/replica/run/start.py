@@ -20,7 +20,7 @@ from mtsd.binlog.groups.merged_databases import MergedDatabases
 from mtsd.config import Settings
 from mtsd.filter.rules import Rules
 from mtsd.model.errors import NeedsPersonError
-from mtsd.model.fault_points import Reached, nothing
+from mtsd.model.fault_points import FaultHook, nothing
 from mtsd.model.group import Group
 from mtsd.model.gtid import GtidSet
 from mtsd.model.outcome.reason import Refused
@@ -87,7 +87,7 @@ async def start(
     progress: Progress | None = None,
     earlier: EarlierRuns | None = None,
     links: Links | None = None,
-    reached: Reached = nothing,
+    reached: FaultHook = nothing,
 ) -> Replica:
     """Connect to the target, recover, and get everything ready to run.
 
@@ -280,7 +280,7 @@ async def _recover(
     new_source: str,
     progress: Progress,
     earlier: EarlierRuns,
-    reached: Reached,
+    reached: FaultHook,
 ) -> tuple[Mapping[str, Rules], Recovered]:
     """Return the rules of the source's other channels, and what the run begins with."""
     progress.doing = "reads the position tables"

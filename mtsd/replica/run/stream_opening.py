@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from mtsd.config import Settings
 from mtsd.config.settings import ReplicaSettings
 from mtsd.filter.filter import Filter
-from mtsd.model.fault_points import Reached
+from mtsd.model.fault_points import FaultHook
 from mtsd.model.gtid import GtidSet
 from mtsd.model.outcome.reason import Refused
 from mtsd.model.server import flavour_of_identity
@@ -65,7 +65,7 @@ def open_stream(
     gates: SourceGates,
     rivalry: Rivalry,
     link: Link,
-    reached: Reached,
+    reached: FaultHook,
 ) -> SourceStream:
     """Return the stream that goes on after what was recovered; it connects when it is read."""
     return SourceStream(

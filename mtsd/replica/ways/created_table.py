@@ -12,7 +12,7 @@ from mtsd.apply.appliers.applier import Applier
 from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.binlog.sql.repeatable import errors_of_a_second_time
 from mtsd.model.errors import ApplyError, ServerError
-from mtsd.model.fault_points import Reached
+from mtsd.model.fault_points import FaultHook
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.step import Statement, StatementKind, Step
 from mtsd.replica.ways.doubtful import Doubtful
@@ -37,7 +37,7 @@ class CreatedTable:
         applier: Applier,
         group: Group,
         worker: InDoubtWorker,
-        reached: Reached,
+        reached: FaultHook,
         *,
         repeats: bool,
     ) -> None:

@@ -8,7 +8,7 @@ from mtsd.apply.rows.bundle import table_maps
 from mtsd.apply.statements.unprotected import RemainsError
 from mtsd.binlog.sql.repeatable import errors_of_a_second_time
 from mtsd.model.errors import ApplyError, NeedsPersonError, ServerError
-from mtsd.model.fault_points import Reached
+from mtsd.model.fault_points import FaultHook
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.outcome.command import command
 from mtsd.model.outcome.failed_group import FailedGroup
@@ -30,7 +30,7 @@ async def apply_definition(
     worker: InDoubtWorker,
     *,
     repeats: bool = False,
-    reached: Reached,
+    reached: FaultHook,
 ) -> None:
     """Apply a group that commits implicitly, and settle it, or owe that.
 

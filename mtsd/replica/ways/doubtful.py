@@ -15,7 +15,7 @@ from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.apply.session.retry import pause_before
 from mtsd.apply.statements.unprotected import NotSettledError, RemainsError
 from mtsd.model.errors import ApplyError, MtsdError, NeedsPersonError, ServerError
-from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.model.fault_points import FaultHook, FaultPoint
 from mtsd.model.group import GroupKind
 from mtsd.model.outcome.command import command
 from mtsd.schedule.doubt import (
@@ -91,7 +91,7 @@ class Doubtful:
         self,
         records: Records,
         record: InDoubt,
-        reached: Reached,
+        reached: FaultHook,
         effect: Effect = WHOLE,
         *,
         repeats: bool = False,
@@ -257,7 +257,7 @@ async def carry_out_run(
     notes: Sequence[InDoubt],
     act: Callable[[int], Awaitable[Outcome]],
     settle: Callable[[int, int], Awaitable[None]],
-    reached: Reached,
+    reached: FaultHook,
 ) -> int:
     """Apply groups whose records are `notes` in a run; return how many of them are settled.
 

@@ -6,7 +6,7 @@ until a person has said what is there (`mtsd.apply.statements.unprotected`).
 
 from mtsd.apply.appliers.applier import Applier
 from mtsd.model.errors import ApplyError
-from mtsd.model.fault_points import Reached
+from mtsd.model.fault_points import FaultHook
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.outcome.failed_group import FailedGroup
 from mtsd.replica.ways.doubtful import Doubtful
@@ -19,7 +19,7 @@ _AT_ONCE = PARTIAL._replace(settles=True)
 
 
 async def apply_unprotected(
-    applier: Applier, group: Group, row: WorkerRow, worker: InDoubtWorker, *, reached: Reached
+    applier: Applier, group: Group, row: WorkerRow, worker: InDoubtWorker, *, reached: FaultHook
 ) -> None:
     """Apply a group on non-transactional tables; `row` is what its worker's row becomes.
 
@@ -50,7 +50,7 @@ async def apply_unprotected(
 
 
 async def apply_under_its_gtid(
-    applier: Applier, group: Group, row: WorkerRow, worker: InDoubtWorker, *, reached: Reached
+    applier: Applier, group: Group, row: WorkerRow, worker: InDoubtWorker, *, reached: FaultHook
 ) -> None:
     """Apply a transaction of statements under its own GTID, perhaps on non-transactional tables.
 
@@ -64,7 +64,7 @@ async def apply_under_its_gtid(
 
 
 async def _doubtful(
-    applier: Applier, group: Group, worker: InDoubtWorker, gtid: str, reached: Reached
+    applier: Applier, group: Group, worker: InDoubtWorker, gtid: str, reached: FaultHook
 ) -> Doubtful:
     log = ("", 0)
     if gtid and applier.session.is_logged:

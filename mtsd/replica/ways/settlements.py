@@ -18,7 +18,7 @@ from typing import Final
 from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.apply.position.worker_records import WorkerRecords
 from mtsd.model.errors import MtsdError, NeedsPersonError, ServerError
-from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.model.fault_points import FaultHook, FaultPoint
 from mtsd.model.group import Group
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.replica.ways.doubtful import not_settled
@@ -42,7 +42,7 @@ class Settlements:
         flight: InFlight,
         stored: Callable[[], LowWaterMark],
         records_left: set[int],
-        reached: Reached,
+        reached: FaultHook,
     ) -> None:
         self._records = records
         self._flight = flight

@@ -8,7 +8,7 @@ import structlog
 from mtsd.apply.appliers.applier import Applier
 from mtsd.apply.rows.bundle import Bundle
 from mtsd.model.errors import MtsdError, NotSupportedError, ServerError
-from mtsd.model.fault_points import Reached
+from mtsd.model.fault_points import FaultHook
 from mtsd.model.group import Group
 from mtsd.model.outcome.failed_group import FailedGroup
 from mtsd.model.step import Statement, StatementKind, Step
@@ -43,7 +43,7 @@ class SingleGroups:
         doubts: InDoubtWorker,
         show_themselves: frozenset[int],
         again: ExecutedGroups,
-        reached: Reached,
+        reached: FaultHook,
     ) -> None:
         self._applier = applier
         self._progress = progress

@@ -19,7 +19,7 @@ from mtsd.apply.session.obstacle import past_obstacles
 from mtsd.apply.session.retry import pause_before
 from mtsd.model.error_numbers import ER
 from mtsd.model.errors import ApplyError, ConnectionLostError, MtsdError, ServerError
-from mtsd.model.fault_points import Reached
+from mtsd.model.fault_points import FaultHook
 from mtsd.model.position import NOWHERE, Position
 from mtsd.model.session import RowState
 from mtsd.model.step import Rows
@@ -72,7 +72,7 @@ class SplitBranches:
         source_gtid: str,
         daemon_uuid: str,
         meetings: Meetings,
-        reached: Reached,
+        reached: FaultHook,
     ) -> None:
         self._appliers = appliers
         self._meetings = meetings

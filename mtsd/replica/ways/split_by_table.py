@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from mtsd.apply.appliers.applier import Applier
 from mtsd.model.errors import ApplyError, ConnectionLostError, ServerError
-from mtsd.model.fault_points import Reached
+from mtsd.model.fault_points import FaultHook
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.outcome.failed_group import FailedGroup
 from mtsd.model.step import Rows, state_of_rows
@@ -32,7 +32,7 @@ async def apply_by_table(
     row: WorkerRow,
     transactional: Parts,
     others: Parts,
-    reached: Reached,
+    reached: FaultHook,
 ) -> None:
     """Apply a group with all workers, each with an applier; `row` is what the first one's becomes.
 

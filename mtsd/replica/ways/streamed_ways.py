@@ -9,7 +9,7 @@ from typing import Protocol
 from mtsd.apply.appliers.applier import Applier
 from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.model.errors import ServerError
-from mtsd.model.fault_points import Reached
+from mtsd.model.fault_points import FaultHook
 from mtsd.model.group import Group, GroupKind, GroupOpened
 from mtsd.model.step import Step
 from mtsd.replica.core.coordinator import Coordinator
@@ -70,7 +70,7 @@ def streamed_way(
     coordinator: Coordinator,
     opened: GroupOpened,
     worker: InDoubtWorker,
-    reached: Reached,
+    reached: FaultHook,
     *,
     repeats: bool,
 ) -> StreamedWay:
@@ -94,7 +94,7 @@ class StreamedTransaction:
     definition: tuple[Step, ...] = ()
 
     def __init__(
-        self, applier: Applier, opened: GroupOpened, pieces: Pieces, reached: Reached
+        self, applier: Applier, opened: GroupOpened, pieces: Pieces, reached: FaultHook
     ) -> None:
         self._applier = applier
         self._opened = opened

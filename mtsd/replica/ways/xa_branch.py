@@ -16,7 +16,7 @@ from mtsd.apply.appliers.applier import Applier
 from mtsd.apply.session.obstacle import past_obstacles
 from mtsd.binlog.bytes.event_type import THREAD_SPECIFIC
 from mtsd.model.errors import ApplyError, NeedsPersonError, NotSupportedError, ServerError
-from mtsd.model.fault_points import Reached
+from mtsd.model.fault_points import FaultHook
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.outcome.failed_group import FailedGroup
 from mtsd.model.step import Rows, Statement, Step
@@ -43,7 +43,7 @@ async def apply_prepare(
     worker: InDoubtWorker,
     *,
     definitions: int,
-    reached: Reached,
+    reached: FaultHook,
 ) -> None:
     """Prepare a group's transaction; `row` is what its worker's row becomes.
 
@@ -92,7 +92,7 @@ class Branch:
     """
 
     def __init__(
-        self, applier: Applier, group: Group, worker: InDoubtWorker, reached: Reached
+        self, applier: Applier, group: Group, worker: InDoubtWorker, reached: FaultHook
     ) -> None:
         self._applier = applier
         self._group = group

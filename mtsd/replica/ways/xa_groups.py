@@ -19,7 +19,7 @@ from mtsd.apply.rows.bundle import table_maps
 from mtsd.apply.session.xa import RB_ROLLBACK, UNKNOWN_XID, XID_EXISTS
 from mtsd.model.error_numbers import ER
 from mtsd.model.errors import NotSupportedError, ServerError
-from mtsd.model.fault_points import Reached
+from mtsd.model.fault_points import FaultHook
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.outcome.failed_group import FailedGroup
 from mtsd.model.step import Step, row_events
@@ -39,7 +39,7 @@ USES_TEMPORARY = (
 
 
 async def apply_completion(
-    applier: Applier, group: Group, row: WorkerRow, worker: InDoubtWorker, *, reached: Reached
+    applier: Applier, group: Group, row: WorkerRow, worker: InDoubtWorker, *, reached: FaultHook
 ) -> None:
     """Commit or roll back what an earlier group has prepared; `row` is its worker's row then.
 

@@ -22,7 +22,7 @@ from mtsd.apply.appliers.applier import Applier
 from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.apply.rows.bundle import table_maps
 from mtsd.model.errors import NeedsPersonError, NotSupportedError, ServerError
-from mtsd.model.fault_points import Reached
+from mtsd.model.fault_points import FaultHook
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.step import Rows
 from mtsd.model.xa_xid import XaXid
@@ -51,7 +51,7 @@ class _Planned:
 class XaRuns:
     """Applies runs of groups of XA transactions on one worker's applier."""
 
-    def __init__(self, applier: Applier, worker: InDoubtWorker, reached: Reached) -> None:
+    def __init__(self, applier: Applier, worker: InDoubtWorker, reached: FaultHook) -> None:
         self._applier = applier
         self._worker = worker
         self._reached = reached

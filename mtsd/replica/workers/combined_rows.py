@@ -2,7 +2,7 @@
 
 from mtsd.apply.appliers.applier import Applier
 from mtsd.model.errors import MtsdError, NeedsPersonError, ServerError
-from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.model.fault_points import FaultHook, FaultPoint
 from mtsd.replica.core.worker_progress import WorkerProgress
 from mtsd.replica.ways.overlapping import Overlapping, to_be_held
 from mtsd.replica.ways.single_groups import SingleGroups
@@ -24,7 +24,7 @@ class CombinedRows:
         singly: SingleGroups,
         attempts: Attempts,
         overlapping: Overlapping,
-        reached: Reached,
+        reached: FaultHook,
     ) -> None:
         self._applier = applier
         self._progress = progress

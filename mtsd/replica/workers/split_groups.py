@@ -12,7 +12,7 @@ import structlog
 
 from mtsd.apply.rows.split_rows import RANGE_BYTES, RowSplitter
 from mtsd.model.errors import BinlogError, MtsdError, ServerError
-from mtsd.model.fault_points import Reached
+from mtsd.model.fault_points import FaultHook
 from mtsd.model.group import Group, GroupChunk, GroupOpened
 from mtsd.model.gtid import Gtid
 from mtsd.model.pulse import Wait
@@ -55,7 +55,7 @@ class SplitGroups(StreamedGroups):
         by_table: bool,
         unsplit: int,
         mariadb: bool,
-        reached: Reached,
+        reached: FaultHook,
     ) -> None:
         super().__init__(coordinator, workers[0], reached=reached)
         self._workers = workers

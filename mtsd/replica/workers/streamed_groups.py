@@ -16,7 +16,7 @@ from mtsd.apply.session.obstacle import obstacle_of, obstacles_here
 from mtsd.apply.session.retry import worth_a_retry
 from mtsd.binlog.bytes.event_type import THREAD_SPECIFIC
 from mtsd.model.errors import NeedsPersonError, ServerError
-from mtsd.model.fault_points import Reached, nothing
+from mtsd.model.fault_points import FaultHook, nothing
 from mtsd.model.group import Group, GroupChunk, GroupKind, GroupOpened
 from mtsd.model.gtid import GtidSet
 from mtsd.model.pulse import Wait
@@ -57,7 +57,7 @@ class StreamedGroups:
         worker: Worker,
         preserved: GtidSet | None = None,
         *,
-        reached: Reached = nothing,
+        reached: FaultHook = nothing,
     ) -> None:
         self._coordinator = coordinator
         self._reached = reached

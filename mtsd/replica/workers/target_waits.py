@@ -19,7 +19,7 @@ log = structlog.get_logger(__name__)
 _LOOK_PERIOD_S = 1.0
 _FIRST_WORD_S = 10.0
 _NEXT_WORD_S = 30.0
-_MOST_SHOWN = 8
+_MAX_SHOWN = 8
 _MORE_TELLS = frozenset({
     b"ALTER", b"BEGIN", b"CREATE", b"DROP", b"LOAD", b"RENAME", b"SHOW", b"XA",
 })  # fmt: skip
@@ -90,7 +90,7 @@ class TargetWaits:
         log.warning(
             "workers wait for the target's answer: SHOW PROCESSLIST there tells what for",
             waiting=len(long), workers=self._workers, longest_s=round(long[0].seconds),
-            at=[_described(wait) for wait in long[:_MOST_SHOWN]],
+            at=[_described(wait) for wait in long[:_MAX_SHOWN]],
         )  # fmt: skip
 
 

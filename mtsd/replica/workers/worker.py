@@ -5,7 +5,7 @@ import asyncio
 from mtsd.apply.appliers.applier import Applier
 from mtsd.apply.rows.bundle import RowTooLargeError
 from mtsd.apply.session.obstacle import obstacles_here
-from mtsd.model.fault_points import Reached
+from mtsd.model.fault_points import FaultHook
 from mtsd.model.group import Group
 from mtsd.replica.core.coordinator import Coordinator
 from mtsd.replica.core.report import half_applied
@@ -35,7 +35,7 @@ class Worker:
         coordinator: Coordinator,
         row: WorkerRow,
         settings: WorkerSettings,
-        reached: Reached,
+        reached: FaultHook,
         open_other: OpenApplier,
     ) -> None:
         """`open_other` opens another session of the worker's, see `Overlapping`."""

@@ -19,7 +19,7 @@ from mtsd.apply.session.xa import needs_branch_sessions
 from mtsd.apply.tables.known_tables import KnownTables
 from mtsd.config import Settings
 from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
-from mtsd.model.fault_points import Reached
+from mtsd.model.fault_points import FaultHook
 from mtsd.model.parallel_type import BY_THE_SOURCE
 from mtsd.model.server import flavour_of_identity
 from mtsd.replica.core.apply_mode import change_of
@@ -46,7 +46,7 @@ async def open_worker(
     locks: LockNames,
     coordinator: Coordinator,
     recovered: Recovered,
-    reached: Reached,
+    reached: FaultHook,
     current: CurrentEndpoint,
     traits: ServerTraits,
     known: KnownTables,

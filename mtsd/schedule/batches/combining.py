@@ -81,7 +81,7 @@ def writes_system_tables(group: Group) -> bool:
     return _SYSTEM_SCHEMA in group.databases
 
 
-MOST_RECORDED: Final = 16
+MAX_RECORDED: Final = 16
 """How many groups of XA transactions are recorded together: more save little, and those that wait
 for the first of them would wait for all."""
 _OF_STATEMENTS: Final = frozenset({GroupKind.STATEMENTS, GroupKind.NON_TRANSACTIONAL})

@@ -39,7 +39,7 @@ from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.schedule.batches.xa_pairs import as_rows
 from mtsd.schedule.done.worker_row import WorkerRow
 
-MOST_PACKETS: Final = 2
+MAX_PACKETS: Final = 2
 """The one that the server works on, and one ready for when it has finished that."""
 _PACKET_BYTES: Final = 1 << 16
 _PACKET_BATCHES: Final = 16
@@ -126,7 +126,7 @@ class InFlight:
 
         What has already begun could not follow: it waits until nothing is in flight.
         """
-        return not self._begun and len(self._sent) < MOST_PACKETS
+        return not self._begun and len(self._sent) < MAX_PACKETS
 
     def begin(self, batch: Batch) -> None:
         """Add a batch that the worker has begun."""
@@ -190,7 +190,7 @@ class InFlight:
             return True
         return (
             single_statements
-            and len(self._sent) < MOST_PACKETS
+            and len(self._sent) < MAX_PACKETS
             and packet.format_description == self._sent[-1].packet.format_description
         )
 

@@ -20,7 +20,7 @@ from typing import Final
 
 from mtsd.model.errors import MtsdError
 
-MOST_KEYS: Final = 1 << 18
+MAX_KEYS: Final = 1 << 18
 """About 40 MB."""
 
 
@@ -31,7 +31,7 @@ class NotSplitError(MtsdError):
 class JoinedRows:
     """The sets of keys that rows of a transaction connect, with up to `most` keys."""
 
-    def __init__(self, most: int = MOST_KEYS) -> None:
+    def __init__(self, most: int = MAX_KEYS) -> None:
         self._most = most
         self._parents: dict[int, int] = {}
         self._referring: list[tuple[int, int]] = []
@@ -90,14 +90,14 @@ class RowBranches:
         count: int,
         joined: JoinedRows | None = None,
         *,
-        most_keys: int = MOST_KEYS,
+        max_keys: int = MAX_KEYS,
         forgets: bool = True,
     ) -> None:
         if joined is not None and joined.is_full and not forgets:
             raise NotSplitError(_TOO_MANY)
         self._joined = joined
         self._forgets = forgets
-        self._most_keys = most_keys
+        self._max_keys = max_keys
         self._changed: dict[int, int] = {}
         """The branch of each key of rows."""
         self._referred: dict[int, int] = {}
@@ -118,7 +118,7 @@ class RowBranches:
         if len(found) > 1 or _SEVERAL in found:
             raise NotSplitError("its rows are connected by their keys")
         branch = found.pop() if found else self.sizes.index(min(self.sizes))
-        if len(changed) + len(referred) < self._most_keys:
+        if len(changed) + len(referred) < self._max_keys:
             for key in rows:
                 changed[key] = branch
             for key in references:

@@ -7,7 +7,7 @@ knowing whether it can succeed: if it often cannot, trying costs more than it ga
 
 from typing import Final
 
-MOST_STATEMENTS: Final = 128
+MAX_STATEMENTS: Final = 128
 """More save little: what a commit costs is shared by as many already."""
 _SHORT_S: Final = 0.05
 _LONG_S: Final = 0.2
@@ -39,7 +39,7 @@ class StatementRuns:
         self._pause = 0
         self.took(seconds)
         if seconds < _SHORT_S and groups == self.most:
-            self.most = min(2 * self.most, MOST_STATEMENTS)
+            self.most = min(2 * self.most, MAX_STATEMENTS)
 
     def took(self, seconds: float) -> None:
         """Note that something that has begun with others has taken so long to commit."""

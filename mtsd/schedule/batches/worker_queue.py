@@ -7,7 +7,7 @@ from typing import Final
 
 from mtsd.model.group import Group, GroupKind
 from mtsd.schedule.batches.combining import (
-    MOST_RECORDED,
+    MAX_RECORDED,
     may_share_commit,
     may_share_record,
     may_share_statements,
@@ -210,7 +210,7 @@ class WorkerQueue:
             batch_groups = min(batch_groups, statements)
         elif first.kind is not _ROWS:
             may_join = may_share_record
-            batch_groups = min(batch_groups, MOST_RECORDED)
+            batch_groups = min(batch_groups, MAX_RECORDED)
             xids.add(first.xid)
         unmet = self._unmet
         marks = self._marks

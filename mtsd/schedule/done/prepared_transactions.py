@@ -19,7 +19,7 @@ from mtsd.model.group import Group, GroupKind
 from mtsd.model.group_keys import NO_KEYS, GroupKeys
 from mtsd.model.xa_xid import XaXid
 
-_MOST_PREPARED: Final = 65_536
+_MAX_PREPARED: Final = 65_536
 """How many are remembered: the completions of older ones run alone."""
 _FORGET_AT: Final = 1024
 _PREPARE: Final = GroupKind.XA_PREPARE
@@ -60,7 +60,7 @@ class PreparedTransactions:
         earlier = self._newest.get(xid, 0)
         if group.kind is _PREPARE:
             self._prepared.pop(xid, None)
-            if len(self._prepared) >= _MOST_PREPARED:
+            if len(self._prepared) >= _MAX_PREPARED:
                 del self._prepared[next(iter(self._prepared))]
             self._prepared[xid] = Prepared(group.databases, group.alone, group.tables, group.keys)
         else:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from mtsd.schedule.policies.partition_statistics import PartitionStatistics
 
-_MOST_REMEMBERED = 16_384
+_MAX_REMEMBERED = 16_384
 """The number of entries above which those not in use are dropped."""
 
 
@@ -48,7 +48,7 @@ class AssignedPartitionHash:
         self._held = [0] * workers
         self._fewest = 0
         """The number of partitions held by the worker with the fewest in use."""
-        self._forget_at = _MOST_REMEMBERED
+        self._forget_at = _MAX_REMEMBERED
         self._weight_of: Callable[[str], int] = _one
 
     def weigh(self, weight_of: Callable[[str], int]) -> None:
@@ -161,7 +161,7 @@ class AssignedPartitionHash:
         if len(self._entries) < self._forget_at:
             return
         self._entries = {name: entry for name, entry in self._entries.items() if entry.usage}
-        self._forget_at = max(_MOST_REMEMBERED, 2 * len(self._entries))
+        self._forget_at = max(_MAX_REMEMBERED, 2 * len(self._entries))
 
 
 def last_of(entry: PartitionEntry) -> int:

@@ -20,7 +20,7 @@ from mtsd.schedule.policies.first_available import FirstAvailable, PlacedGroup
 from mtsd.schedule.policies.partition_statistics import PartitionStatistics
 from mtsd.schedule.policies.schedule_view import ScheduleView
 
-_MOST_KEYS: Final = 1 << 18
+_MAX_KEYS: Final = 1 << 18
 """Of rows, in unfinished groups: about 40 MB."""
 _FORGOTTEN_KEYS: Final = 1 << 16
 """Each costs less when many are forgotten at once than when its group is finished."""
@@ -40,20 +40,20 @@ class _Placed(PlacedGroup):
 class RowPolicy:
     """Assigns groups by the keys of their rows, to whichever worker is available first.
 
-    `most_keys` is how many keys of rows in unfinished groups it remembers at most, approximately;
+    `max_keys` is how many keys of rows in unfinished groups it remembers at most, approximately;
     `forgotten_keys`, how many others until it forgets them.
     """
 
     def __init__(
         self,
-        most_keys: int = _MOST_KEYS,
+        max_keys: int = _MAX_KEYS,
         distribution: FirstAvailable | None = None,
         forgotten_keys: int = _FORGOTTEN_KEYS,
     ) -> None:
         self.needs = frozenset({Need.KEYS})
         self.by_names = False
         self.distribution = distribution or FirstAvailable()
-        self._most_keys = most_keys
+        self._max_keys = max_keys
         self._forgotten_keys = forgotten_keys
         self._changed: dict[Hashable, _Placed] = {}
         """By key of a row, table or database: the newest group that changes it, ended or not."""
@@ -74,7 +74,7 @@ class RowPolicy:
         wholes = keys.wholes
         parts = keys.parts
         held = self._held + len(rows) + len(references)
-        if held <= self._most_keys:
+        if held <= self._max_keys:
             self._held = held
         else:
             wholes = (*wholes, *parts)

@@ -40,7 +40,7 @@ from mtsd.spark.arrays.text_arrays import binary_array, with_validity
 
 _COMPANY: Final = 16
 """The fewest documents of one shape that are worth converting together."""
-_MOST_MISSES: Final = 4
+_MAX_MISSES: Final = 4
 """After this many rare shapes in a row, the remaining documents are decoded one by one."""
 _LARGEST_HEADER: Final = 4096
 
@@ -133,7 +133,7 @@ class _Documents:
         parts: list[tuple[Places, pa.Array]] = []
         remaining = np.arange(count)
         misses = 0
-        while len(remaining) >= _COMPANY and misses < _MOST_MISSES:
+        while len(remaining) >= _COMPANY and misses < _MAX_MISSES:
             example = len(remaining) // 2
             shape = self._shape(values, int(remaining[example]))
             if shape is None:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from mtsd.binlog.values.json_number import double_text
 from mtsd.spark.arrays.number_arrays import array_of
 
-_MOST_SCALE: Final = 5
+_MAX_SCALE: Final = 5
 _MOST: Final = 10.0**15
 _LEAST: Final = 1e-4
 """Smaller numbers have more zeros after the decimal point than the digits that are tried."""
@@ -28,7 +28,7 @@ def double_texts(numbers: npt.NDArray[np.float64]) -> pa.Array:
     scales = np.full(count, -1, np.int8)
     scaled = np.zeros(count, np.int64)
     remaining = np.flatnonzero((magnitudes >= _LEAST) & (magnitudes < _MOST))
-    for scale in range(_MOST_SCALE + 1):
+    for scale in range(_MAX_SCALE + 1):
         if not len(remaining):
             break
         power = 10.0**scale
@@ -42,7 +42,7 @@ def double_texts(numbers: npt.NDArray[np.float64]) -> pa.Array:
     parts: list[pa.Array] = []
     order = np.empty(count, np.int32)
     at = 0
-    for scale in range(-1, _MOST_SCALE + 1):
+    for scale in range(-1, _MAX_SCALE + 1):
         members = np.flatnonzero(scales == scale)
         if not len(members):
             continue

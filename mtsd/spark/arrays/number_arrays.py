@@ -193,9 +193,9 @@ def offsets_of_sizes(sizes: npt.NDArray[np.integer]) -> npt.NDArray[np.int32]:
     """
     offsets = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
-    if offsets[-1] > _MOST_BYTES:
+    if offsets[-1] > _MAX_BYTES:
         raise NotSupportedError(f"{offsets[-1]} bytes of text in one column of a row event")
     return offsets.astype(np.int32)
 
 
-_MOST_BYTES: Final = (1 << 31) - 1
+_MAX_BYTES: Final = (1 << 31) - 1

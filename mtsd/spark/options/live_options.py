@@ -11,7 +11,7 @@ from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.tls import REQUIRING, public_key, tls_context
 
 _TLS_MODES: Final = ("disabled", "preferred", *sorted(REQUIRING))
-_MOST_IDS: Final = 1 << 16
+_MAX_IDS: Final = 1 << 16
 _LARGEST_ID: Final = (1 << 32) - 1
 
 
@@ -151,7 +151,7 @@ def _server_ids(text: str) -> tuple[int, ...]:
         last = last or first
         if not (first.isdecimal() and last.isdecimal()):
             raise ValueError("it is a list of ids and ranges, such as 4001-4010")
-        if not 0 < int(first) <= int(last) <= _LARGEST_ID or int(last) - int(first) >= _MOST_IDS:
+        if not 0 < int(first) <= int(last) <= _LARGEST_ID or int(last) - int(first) >= _MAX_IDS:
             raise ValueError(f"{part.strip()} is no range of server ids, from 1 to {_LARGEST_ID}")
         found.update(dict.fromkeys(range(int(first), int(last) + 1)))
     return tuple(found)

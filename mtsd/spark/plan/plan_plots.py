@@ -13,7 +13,7 @@ from mtsd.plan.plan import Plan
 
 _SIZE: Final = (7.2, 4.2)
 _DPI: Final = 120
-_MOST_BARS: Final = 12
+_MAX_BARS: Final = 12
 _BAR: Final = 0.28
 _BARS_FRAME: Final = 0.7
 _LEGEND_LINE: Final = 0.17
@@ -79,7 +79,7 @@ def _label(curve: Curve) -> str:
 
 def _load(plan: Plan) -> bytes:
     figure, axes = _figure()
-    parts = plan.load.databases[:_MOST_BARS]
+    parts = plan.load.databases[:_MAX_BARS]
     figure.set_size_inches(_SIZE[0], _BARS_FRAME + _BAR * len(parts))
     names = [f"{part.name}" for part in parts]
     axes.barh(names[::-1], [part.share * 100 for part in parts][::-1])

@@ -19,7 +19,7 @@ from mtsd.spark.options.options import OptionError
 
 _DIGITS: Final = {1: 3, 2: 5, 4: 10, 8: 19}
 """The decimal digits of an integer, by its size in bytes."""
-_MOST_DIGITS: Final = 38
+_MAX_DIGITS: Final = 38
 _EXACT_IN_DOUBLE: Final = 4
 """The size of the largest integers that a DOUBLE can hold without loss."""
 _NO_COLUMNS: Final = frozenset({b"INDEX", b"KEY", b"CONSTRAINT", b"TO", b"AS"})
@@ -74,7 +74,7 @@ def wider(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
         (whole, scale), (more, digits) = _whole_and_scale(one), _whole_and_scale(other)
         scale = max(scale, digits)
         precision = max(whole, more) + scale
-        return pa.decimal128(precision, scale) if precision <= _MOST_DIGITS else None
+        return pa.decimal128(precision, scale) if precision <= _MAX_DIGITS else None
     return None
 
 

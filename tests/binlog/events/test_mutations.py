@@ -20,7 +20,7 @@ from tests.binlog.damage import (
 
 FEW = 300
 MANY = 10_000
-MOST_MEMORY = 24 << 20
+MAX_MEMORY = 24 << 20
 """Bytes; a file has 40,000."""
 
 
@@ -102,7 +102,7 @@ def test_damage_takes_no_memory(binlogs: list[Binlog]) -> None:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < MOST_MEMORY
+    assert peak < MAX_MEMORY
 
 
 @pytest.mark.long

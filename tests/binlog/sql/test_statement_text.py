@@ -8,7 +8,7 @@ from mtsd.binlog.sql.changed_tables import changed
 from mtsd.binlog.sql.one_statement import why_not_one
 from mtsd.binlog.sql.qualifiers import defines_by_query, qualifiers
 from mtsd.binlog.sql.statement import classify
-from mtsd.binlog.sql.tokenizer import MOST_KEPT, tokens_of
+from mtsd.binlog.sql.tokenizer import MAX_KEPT, tokens_of
 from mtsd.binlog.sql.words import Words
 from mtsd.model.session import SessionContext
 from mtsd.model.statement_text import StatementText, VersionComments
@@ -87,7 +87,7 @@ def test_no_more_tokens_are_kept_than_a_definition_has() -> None:
     assert Words(text).passes({b"DO"})
     assert why_not_one(StatementText(text.raw[-9:])) != ""
     assert text.tokens is not None
-    assert len(text.tokens.read) == MOST_KEPT
+    assert len(text.tokens.read) == MAX_KEPT
     found = list(tokens_of(text))
     assert len(found) == 7 + 4 * 50_000 + 3
     assert [text.raw[token.start : token.end] for token in found[-3:]] == [b";", b"DO", b"1"]

@@ -8,7 +8,7 @@ from mtsd.apply.position.fencing import fence, take_lock
 from mtsd.apply.position.lock_names import LockNames
 from mtsd.apply.session.session import TargetSession
 from mtsd.apply.session.session_settings import SessionSettings
-from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.model.fault_points import FaultHook, FaultPoint
 from mtsd.model.group import Group
 from mtsd.replica.recovery.evidence import verdict
 from mtsd.replica.recovery.verdict import Verdict
@@ -76,7 +76,7 @@ class DiedError(Exception):
     """The daemon's death."""
 
 
-def dying(point: FaultPoint, passes: int) -> Reached:
+def dying(point: FaultPoint, passes: int) -> FaultHook:
     """Return what ends the daemon when it passes a point for that time."""
     left = passes
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtsd.model.group import Group, GroupKind
-from mtsd.schedule.batches.in_flight import MOST_PACKETS, Batch, InFlight
+from mtsd.schedule.batches.in_flight import MAX_PACKETS, Batch, InFlight
 from mtsd.schedule.done.worker_row import blank_row
 from mtsd.schedule.limits import Limits
 from tests.schedule.worlds.exploring import explore, name_of, restart
@@ -167,7 +167,7 @@ def test_what_may_follow() -> None:
     assert not flight.may_send(flight.packet([(other,)], START_MARK), single_statements=True)
     assert flight.may_send(behind, single_statements=True)
     flight.sent(behind, 1)
-    assert flight.packets == MOST_PACKETS
+    assert flight.packets == MAX_PACKETS
     assert not flight.wants_more
     assert not flight.may_send(flight.packet([(three,)], START_MARK), single_statements=True)
     with pytest.raises(ValueError, match="in flight"):

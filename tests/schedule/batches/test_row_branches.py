@@ -102,7 +102,7 @@ def test_what_only_refers_to_the_same_is_not_connected() -> None:
 
 def test_what_is_remembered_is_bounded() -> None:
     joined = JoinedRows(most=6)
-    chosen = RowBranches(2, most_keys=6)
+    chosen = RowBranches(2, max_keys=6)
     for key in range(1000):
         joined.add((key, key + 1000))
         chosen.place((key, key + 1000), (key + 2000,), size=1)
@@ -113,7 +113,7 @@ def test_what_is_remembered_is_bounded() -> None:
 
 
 def test_what_is_not_remembered_goes_to_the_smallest_branch() -> None:
-    chosen = RowBranches(2, most_keys=2)
+    chosen = RowBranches(2, max_keys=2)
     assert [chosen.place([key], size=1) for key in (1, 2, 3, 3)] == [0, 1, 0, 1]
     # What was there in time still is.
     assert [chosen.place([key], size=1) for key in (1, 1, 2)] == [0, 0, 1]
@@ -121,7 +121,7 @@ def test_what_is_not_remembered_goes_to_the_smallest_branch() -> None:
 
 def test_where_nothing_may_be_forgotten_more_keys_are_not_split() -> None:
     """A branch that changes or deletes a row which another one has yet to insert waits for none."""
-    chosen = RowBranches(2, most_keys=2, forgets=False)
+    chosen = RowBranches(2, max_keys=2, forgets=False)
     assert [chosen.place([key], size=1) for key in (1, 2)] == [0, 1]
     with pytest.raises(NotSplitError, match="more keys"):
         chosen.place([3])

@@ -13,7 +13,7 @@ from mtsd.model.statement_text import StatementText
 from mtsd.model.step import Duplicates as OnDuplicates
 from mtsd.model.step import FromFile, QueryEvent, Rows, Statement, StatementKind
 from mtsd.model.temporary_tables import TemporaryUse
-from mtsd.schedule.batches.statement_runs import MOST_STATEMENTS, StatementRuns
+from mtsd.schedule.batches.statement_runs import MAX_STATEMENTS, StatementRuns
 from tests.schedule.batches.queues import MANY, numbers, queue_of
 from tests.schedule.worlds.exploring import go_through
 from tests.schedule.worlds.simulated_run import Mode, RunSettings
@@ -138,7 +138,7 @@ def test_runs_get_longer_while_they_are_short() -> None:
         lengths.append(runs.most)
         runs.succeeded(runs.most, 0.01)
     assert lengths == [1, 2, 4, 8, 16, 32, 64, 128, 128]
-    assert runs.most == MOST_STATEMENTS
+    assert runs.most == MAX_STATEMENTS
 
 
 def test_runs_get_shorter_when_they_take_long() -> None:
@@ -192,7 +192,7 @@ def test_what_fails_again_and_again_is_tried_less_and_less() -> None:
 def test_a_run_is_never_empty_and_never_too_long(outcomes: list[tuple[bool, float]]) -> None:
     runs = StatementRuns()
     for succeeds, seconds in outcomes:
-        assert 1 <= runs.most <= MOST_STATEMENTS
+        assert 1 <= runs.most <= MAX_STATEMENTS
         if not runs.may_try():
             continue
         if succeeds:

@@ -31,8 +31,8 @@ STATEMENT = GroupKeys(wholes=(DATABASE,))
 
 
 class Scheduled:
-    def __init__(self, *, workers: int = 4, most_keys: int = 1000, forgotten_keys: int = 0) -> None:
-        self.policy = RowPolicy(most_keys=most_keys, forgotten_keys=forgotten_keys)
+    def __init__(self, *, workers: int = 4, max_keys: int = 1000, forgotten_keys: int = 0) -> None:
+        self.policy = RowPolicy(max_keys=max_keys, forgotten_keys=forgotten_keys)
         fillers = as_filled(self.policy)
         self.scheduler = Scheduler(
             self.policy, workers, ONE_BY_ONE, START_MARK, ExecutedGroups(1), fillers=fillers
@@ -120,7 +120,7 @@ def test_a_group_that_refers_to_what_it_changes() -> None:
 
 
 def test_more_keys_than_are_remembered() -> None:
-    scheduled = Scheduled(most_keys=10)
+    scheduled = Scheduled(max_keys=10)
     scheduled.add(rows(*range(8)), rows(8, 9, 10), rows(11), rows(12, table=OTHER))
     # Keys of the second are too many: it counts as its table, and as its database.
     assert scheduled.begun() == {1}
@@ -134,7 +134,7 @@ def test_more_keys_than_are_remembered() -> None:
 def test_with_more_keys_than_are_remembered_it_still_changes_what_it_changes_as_a_whole() -> None:
     """Its rows count as their database; what it changes of another one stays beside that."""
     elsewhere = 2001
-    scheduled = Scheduled(most_keys=10)
+    scheduled = Scheduled(max_keys=10)
     scheduled.add(
         GroupKeys(tuple(range(8)), parts=(3001, 3002)),
         GroupKeys(wholes=(elsewhere,)),
@@ -161,7 +161,7 @@ def test_order_progress_and_memory_of_any_stream(seed: int) -> None:
     chance = random.Random(seed)
     scheduled = Scheduled(
         workers=chance.choice((1, 2, 4, 8)),
-        most_keys=chance.choice((6, 20, 1000)),
+        max_keys=chance.choice((6, 20, 1000)),
         forgotten_keys=(forgotten := chance.choice((0, 5, 1000))),
     )
     while len(scheduled.done) < 150:
@@ -174,7 +174,7 @@ def test_order_progress_and_memory_of_any_stream(seed: int) -> None:
         policy = scheduled.policy
         unfinished = [each for each in scheduled.groups if each.number not in scheduled.done]
         held = sum(len(each.keys.rows) + len(each.keys.references) for each in unfinished)
-        assert policy._held <= min(held, policy._most_keys)
+        assert policy._held <= min(held, policy._max_keys)
         known = {each.number for each in unfinished}
         assert set(policy._unfinished) == known
         wholes = sum(len(each.keys.wholes) + len(each.keys.parts) for each in unfinished)
