@@ -144,8 +144,10 @@ def _watched(
 
     def status() -> Status | None:
         if daemon.poll() is not None:
-            said = log.read_text("utf-8", "replace").strip().splitlines()
-            raise MeasuringError(f"the daemon ended: {said[-1] if said else daemon.returncode}")
+            last_words = log.read_text("utf-8", "replace").strip().splitlines()
+            raise MeasuringError(
+                f"the daemon ended: {last_words[-1] if last_words else daemon.returncode}"
+            )
         try:
             return fetch_status(socket_path)
         except DaemonUnavailableError:

@@ -19,7 +19,7 @@ class ProgressLines:
 
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()
-        self._told = 0.0
+        self._printed_at = 0.0
         self._open = False
 
     def __enter__(self) -> Self:
@@ -42,9 +42,9 @@ class ProgressLines:
         """Report progress: often on a terminal, otherwise occasionally and at the end."""
         now = time.monotonic()
         ended = done == of
-        if now - self._told < (_OFTEN_S if self._terminal else _SELDOM_S) and not ended:
+        if now - self._printed_at < (_OFTEN_S if self._terminal else _SELDOM_S) and not ended:
             return
-        self._told = now
+        self._printed_at = now
         total = f" of {of:,}" if of is not None else ""
         text = f"{what}: {done:,}{total} {unit}"
         if self._terminal:

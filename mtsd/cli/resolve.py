@@ -34,15 +34,15 @@ def register(subparsers: Subparsers) -> None:
     )
     add_configuration(parser)
     parser.add_argument("--group", type=int, metavar="N", help="the number of the group")
-    said = parser.add_mutually_exclusive_group()
-    said.add_argument("--applied", action="store_true", help="it was applied: continue after it")
-    said.add_argument("--not-applied", action="store_true", help="it was not: apply it again")
+    answer = parser.add_mutually_exclusive_group()
+    answer.add_argument("--applied", action="store_true", help="it was applied: continue after it")
+    answer.add_argument("--not-applied", action="store_true", help="it was not: apply it again")
     parser.set_defaults(run=_resolve)
 
 
 def _resolve(args: argparse.Namespace) -> int:
-    said = args.applied or args.not_applied
-    if said != (args.group is not None):
+    answered = args.applied or args.not_applied
+    if answered != (args.group is not None):
         return complain(
             "--group N requires --applied or --not-applied; without any of them, the in-doubt"
             " groups are listed",
@@ -50,7 +50,7 @@ def _resolve(args: argparse.Namespace) -> int:
         )
     settings = load_configuration(args).settings
     try:
-        if not said:
+        if not answered:
             found = asyncio.run(list_in_doubt(settings))
             for doubt in found:
                 print_line(_line(doubt))
@@ -67,8 +67,8 @@ def _resolve(args: argparse.Namespace) -> int:
 
 def _line(doubt: InDoubt) -> str:
     text = " ".join(doubt.statement.decode("utf-8", "replace").split())
-    said = f" (said to be {doubt.resolution})" if doubt.resolution else ""
+    resolution = f" (said to be {doubt.resolution})" if doubt.resolution else ""
     return (
-        f"group {doubt.number}{said}: {doubt.kind}{doubt.end.as_ending}, databases"
+        f"group {doubt.number}{resolution}: {doubt.kind}{doubt.end.as_ending}, databases"
         f" {doubt.databases or 'none'}: {text[:_EXCERPT]}"
     )

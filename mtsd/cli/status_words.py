@@ -7,11 +7,11 @@ from mtsd.control.status import Status
 def source_in_words(connections: ConnectionsStatus) -> str:
     """Return what to say after the source's address."""
     source = connections.source
-    said = connection_in_words(source)
+    words = connection_in_words(source)
     tried = source.attempts or source.last_error is not None
     if source.since and not (source.connected or tried or connections.target.connected):
-        return f"{said}: not tried while the target is away"
-    return said
+        return f"{words}: not tried while the target is away"
+    return words
 
 
 def connection_in_words(connection: ConnectionStatus, doing: str = "") -> str:

@@ -111,14 +111,14 @@ def _watch(socket: Path, status: Status, interval: float) -> None:
                     return
                 view = result.view
                 if result.change:
-                    view = replace(view, said=_changed(socket, result.change))
+                    view = replace(view, message=_changed(socket, result.change))
             if time.monotonic() < asked_at + interval:
                 continue
             before, before_at = status, asked_at
             asked_at = time.monotonic()
-            now, said = _asked(socket)
+            now, message = _asked(socket)
             if now is None:
-                view = replace(view, said=said)
+                view = replace(view, message=message)
                 continue
             status, found = now, rates(before, now, asked_at - before_at)
 

@@ -164,7 +164,7 @@ def _with_password_files(
 def _exposed(settings: Settings, credentials_directory: Path | None) -> Iterator[str]:
     """Yield a warning for each file that others may read or write; systemd guards its own."""
     account = Account.of_this_process()
-    told: set[str] = set()
+    warned: set[str] = set()
     for endpoint in (settings.source, settings.target):
         for path, what in (
             (endpoint.password_file, "a password"),
@@ -174,5 +174,5 @@ def _exposed(settings: Settings, credentials_directory: Path | None) -> Iterator
             if path is None or path.parent == credentials_directory:
                 continue
             found = [*(readable(path, what, account) if what else ()), *writable(path, account)]
-            yield from (warning for warning in found if warning not in told)
-            told.update(found)
+            yield from (warning for warning in found if warning not in warned)
+            warned.update(found)

@@ -103,10 +103,10 @@ def _ask(path: Path, method: str, target: str, body: bytes | None, timeout: floa
         connection.close()
     if response.status == http.client.OK:
         return answer
-    said = (_object(answer) or {}).get("error") or response.reason
+    reason = (_object(answer) or {}).get("error") or response.reason
     failed = response.status >= http.client.INTERNAL_SERVER_ERROR
     how = f"answered {response.status}" if failed else "refuses"
-    raise DaemonRefusedError(f"the daemon on {path} {how}: {said}", response.status)
+    raise DaemonRefusedError(f"the daemon on {path} {how}: {reason}", response.status)
 
 
 def _object(body: bytes) -> dict[str, object] | None:

@@ -29,7 +29,7 @@ def not_ready(status: Status) -> str:
     return "" if connections.target.connected else "not connected to the target"
 
 
-def _told(text: Callable[[], str]) -> str:
+def _worded(text: Callable[[], str]) -> str:
     """Return what it returns.
 
     Raises RequestRefusedError: what an error says may be for few eyes.
@@ -46,7 +46,7 @@ def probes(provider: Callable[[], Status], *, exporter_names: bool = False) -> t
     """Return the routes; none of them changes anything. `exporter_names`: see `metrics_text`."""
 
     async def metrics(_: Request) -> Answer:
-        text = _told(lambda: metrics_text(provider(), exporter_names=exporter_names))
+        text = _worded(lambda: metrics_text(provider(), exporter_names=exporter_names))
         return Answer(text, content_type=CONTENT_TYPE)
 
     async def healthz(_: Request) -> Answer:
@@ -54,7 +54,7 @@ def probes(provider: Callable[[], Status], *, exporter_names: bool = False) -> t
         return Answer("ok\n", content_type=_PLAIN)
 
     async def readyz(_: Request) -> Answer:
-        why = _told(lambda: not_ready(provider()))
+        why = _worded(lambda: not_ready(provider()))
         if why:
             return Answer(f"{why}\n", HTTPStatus.SERVICE_UNAVAILABLE, _PLAIN)
         return Answer("ok\n", content_type=_PLAIN)

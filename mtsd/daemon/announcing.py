@@ -102,7 +102,7 @@ async def _feed_watchdog(notifier: Notifier, pulse: Callable[[], Pulse | None]) 
     watchdog = Watchdog()
     while interval:
         hung = watchdog.hangs
-        if watchdog.look(pulse()):
+        if watchdog.check(pulse()):
             notifier.watchdog()
         elif not hung:
             log.critical("the dispatcher hangs: the watchdog gets no sign until it continues")

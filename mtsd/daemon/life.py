@@ -151,9 +151,9 @@ class Daemon:
     def stop(self) -> None:
         """Stop gracefully; if called again, stop immediately, as in a crash."""
         if self._stopping.is_set():
-            said = "stopped immediately by a second signal: the next start recovers"
-            log.warning(said)
-            self._last_stop.note(LastStop.by(None, said, time.time()))
+            message = "stopped immediately by a second signal: the next start recovers"
+            log.warning(message)
+            self._last_stop.note(LastStop.by(None, message, time.time()))
             logging.shutdown()
             os._exit(ExitStatus.FAILED)
         log.info("stopping")
@@ -273,9 +273,9 @@ class Daemon:
                 return ExitStatus.FAILED
         if self._unfinished:
             self._phase = "failed"
-            said = f"stopped, but not everything is finished: {self._unfinished}"
-            log.error(said)
-            await self._keep_stop(None, said)
+            message = f"stopped, but not everything is finished: {self._unfinished}"
+            log.error(message)
+            await self._keep_stop(None, message)
             return ExitStatus.FAILED
         self._phase = "stopped"
         await self._keep_stop(None, "")
@@ -376,10 +376,10 @@ class Daemon:
 
     async def _needs_person(self, error: Exception) -> int:
         self._phase = "failed"
-        said = explained(error) if isinstance(error, ServerError) else str(error)
-        self._notifier.status(f"stopped: {said}")
-        log.error("replication stopped", error=said)  # the message is complete
-        await self._last_stop.fail(self._in_force.settings, error, said)
+        message = explained(error) if isinstance(error, ServerError) else str(error)
+        self._notifier.status(f"stopped: {message}")
+        log.error("replication stopped", error=message)  # the message is complete
+        await self._last_stop.fail(self._in_force.settings, error, message)
         if self._configured.replica.on_error == "stay" and not self._stopping.is_set():
             log.warning(
                 "the daemon stays, and applies nothing: restart it after what is to be done"
@@ -388,8 +388,8 @@ class Daemon:
             await self._stopping.wait()
         return ExitStatus.NEEDS_PERSON
 
-    async def _keep_stop(self, error: Exception | None, said: str) -> None:
-        await self._last_stop.keep(self._in_force.settings, error, said)
+    async def _keep_stop(self, error: Exception | None, message: str) -> None:
+        await self._last_stop.keep(self._in_force.settings, error, message)
 
     def _be_ready(self) -> None:
         self._ready = True

@@ -168,8 +168,8 @@ def status_of(
     doing = known.doing
     if known.obstacle:
         error = known.obstacle_error
-        said = f": error {error.number}: {error.text}" if error is not None else ""
-        doing = f"{known.obstacle}{said}"
+        reason = f": error {error.number}: {error.text}" if error is not None else ""
+        doing = f"{known.obstacle}{reason}"
     skipped_ever = past.skipped_ever if statistics is None else statistics.skipped_ever
     common = Status(
         state=state_of(known.phase, source=source, target=target, obstacle=bool(known.obstacle)),

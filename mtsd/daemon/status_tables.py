@@ -173,7 +173,7 @@ class StatusWriter:
         self._status = status
         self._tables = StatusTables(settings.target.schema, settings.replica.channel)
         self._session: TargetSession | None = None
-        self._told = ""
+        self._logged = ""
 
     async def run(self) -> None:
         """Write until cancelled; what cannot be written is logged once for each reason."""
@@ -196,8 +196,8 @@ class StatusWriter:
             self.close()
             # That the target is away is told by who applies.
             reason = str(error)
-            if status.connections.target.connected and reason != self._told:
-                self._told = reason
+            if status.connections.target.connected and reason != self._logged:
+                self._logged = reason
                 log.warning("the status tables cannot be written", error=reason)
             return False
         except BaseException:

@@ -17,7 +17,7 @@ class Watchdog:
         self.hangs = False
         """Whether the last check found no sign of life."""
 
-    def look(self, pulse: Pulse | None) -> bool:
+    def check(self, pulse: Pulse | None) -> bool:
         """Return whether there is life; without a run (None) there is."""
         alive = (
             pulse is None

@@ -44,18 +44,18 @@ class ConnectionLostError(MtsdError):
     """
 
     def __init__(self, server: str, reason: str) -> None:
-        super().__init__(self._said(server, reason))
+        super().__init__(self._worded(server, reason))
         self.server = server
         self.reason = reason
 
-    def _said(self, server: str, reason: str) -> str:
+    def _worded(self, server: str, reason: str) -> str:
         return f"connection to the {server} lost: {reason}"
 
 
 class CannotConnectError(ConnectionLostError):
     """A server cannot be reached, or not now: there was no connection that could be lost."""
 
-    def _said(self, server: str, reason: str) -> str:
+    def _worded(self, server: str, reason: str) -> str:
         return f"cannot connect to the {server}: {reason}"
 
 
@@ -73,7 +73,7 @@ class ServerError(MtsdError):
         """What SHOW WARNINGS returned after it, if that was asked."""
         self.leaves_changes = False
         """Whether a ROLLBACK could not undo all of it: non-transactional tables have changed."""
-        self._said = text
+        self._text = text
         self._is_concealed = False
 
     def __str__(self) -> str:
@@ -88,7 +88,7 @@ class ServerError(MtsdError):
 
     def says(self, pattern: re.Pattern[str]) -> bool:
         """Tell whether the server's text contains something, also what is not shown of it."""
-        return pattern.search(self._said) is not None
+        return pattern.search(self._text) is not None
 
     def fit(self, text: str) -> str:
         """Return another text of the server about the same statement, fit to be shown."""

@@ -41,8 +41,8 @@ async def resolve(settings: Settings, number: int, *, applied: bool) -> InDoubt:
             if doubt.number == number:
                 if not applied and settings.target.gtid == "preserve":
                     await _refuse_if_used_up(channel.connection, doubt)
-                said = Verdict.APPLIED if applied else Verdict.NOT_APPLIED
-                statement = channel.tables.doubts.update_resolution(number, said.value)
+                verdict = Verdict.APPLIED if applied else Verdict.NOT_APPLIED
+                statement = channel.tables.doubts.update_resolution(number, verdict.value)
                 await write(channel.connection, [statement])
                 return doubt
         there = ", ".join(str(doubt.number) for doubt in channel.in_doubt) or "none"

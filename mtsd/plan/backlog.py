@@ -44,11 +44,11 @@ class Backlog:
         if self.size is None:
             return f"how many transactions the backlog has is not known; {takes}"
         groups = int(self.size / self.length)
-        said = f"the backlog has {self.size / 1e6:,.1f} MB, about {groups:,} transactions; {takes}"
+        size = f"the backlog has {self.size / 1e6:,.1f} MB, about {groups:,} transactions; {takes}"
         if self.points == len(self.taken):
-            return said
+            return size
         return (
-            f"{said}: it may last for {self.points} of {len(self.taken)} points only; stop the"
+            f"{size}: it may last for {self.points} of {len(self.taken)} points only; stop the"
             " replica for longer first, or measure for a shorter time"
         )
 

@@ -11,7 +11,7 @@ from mtsd.source.continuation import (
 from mtsd.source.received import Received
 from mtsd.wire.refusal import explained
 
-_CANNOT_SEND = "the source cannot send its binlog from {position} (GTID set '{gtids}'): {said}"
+_CANNOT_SEND = "the source cannot send its binlog from {position} (GTID set '{gtids}'): {answer}"
 _REMEDIES = {
     "purged": PURGED.remedy,
     "could not find first log file name": PURGED.remedy,
@@ -32,9 +32,9 @@ def explained_dump(error: ServerError, received: Received) -> str:
     text = error.text.lower()
     remedy = next((what for sign, what in _REMEDIES.items() if sign in text), AHEAD.remedy)
     gtids = shown(received.gtids) if received.gtids else ""
-    said = error.text.rstrip(".")
+    answer = error.text.rstrip(".")
     reason = Reason(_CANNOT_SEND, remedy)
-    return str(refuse(reason, position=received.position, gtids=gtids, said=said))
+    return str(refuse(reason, position=received.position, gtids=gtids, answer=answer))
 
 
 def is_taken_over(error: ServerError) -> bool:

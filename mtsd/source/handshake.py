@@ -124,7 +124,7 @@ async def start_dump(
     found_another = False
     async with connection.answering():
         if family.tells_replicas_apart:
-            found_another = await _look_for_the_same(session, identity, returns=returns)
+            found_another = await _is_registered(session, identity, returns=returns)
         await _register(session, identity)
         if isinstance(way, ByGtid) and family.begins_by_state:
             await _connect_state(connection, way)
@@ -187,25 +187,25 @@ async def _register(session: SourceSession, identity: ReplicaIdentity) -> None:
         raise NeedsPersonError(str(refused)) from error
 
 
-async def _look_for_the_same(
+async def _is_registered(
     session: SourceSession, identity: ReplicaIdentity, *, returns: bool
 ) -> bool:
     """Return whether this replica is registered, by its UUID.
 
     Raises SameReplicaError if another one has its server_id, unless it `returns`.
     """
-    found = False
+    registered = False
     for replica in await registered_replicas(session.connection, session.traits.version):
         server_id, other = replica.server_id, replica.uuid
-        found = found or other == identity.uuid
+        registered = registered or other == identity.uuid
         if server_id == identity.server_id and other not in {"", identity.uuid}:
-            said = (
+            message = (
                 f"another replica of the source {session.connection.endpoint} also has server_id"
                 f" {server_id}; its server_uuid is {other}: give this one another server_id"
                 " ([source] server_id). If the other one is gone, start again when SHOW REPLICAS on"
                 " the source no longer lists it"
             )
             if not returns:
-                raise SameReplicaError(said)
-            log.warning(said)
-    return found
+                raise SameReplicaError(message)
+            log.warning(message)
+    return registered

@@ -15,7 +15,7 @@ from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.neutral_session import make_neutral
 
-LOOK_PERIOD_S: Final = 30.0
+READ_PERIOD_S: Final = 30.0
 _FIRST_LOOK_S: Final = 3.0
 """A run that ends at once has nobody who looks at that."""
 _TIMEOUT_S: Final = 10.0
@@ -96,7 +96,7 @@ class SourceLogWatch:
                 # The dump says what is wrong with the source; a user without the privilege to list
                 # the files is told so by `mtsd check`.
                 self.found = replace(self.found, files=())
-            await asyncio.sleep(LOOK_PERIOD_S)
+            await asyncio.sleep(READ_PERIOD_S)
 
     async def _ask(self) -> SourceLog:
         connection = await Connection.open(self._endpoint())

@@ -56,7 +56,7 @@ from mtsd.wire.traits import ServerTraits
 
 _SILENT_PERIODS = 3
 
-Look = Callable[[SourceSession], Awaitable[None]]
+SourceCheck = Callable[[SourceSession], Awaitable[None]]
 """Looks at a source that has been connected, before anything is read."""
 
 log = structlog.get_logger(__name__)
@@ -120,11 +120,11 @@ class SourceStream:
         link: Link | None = None,
         reached: FaultHook = nothing,
         refusal: Callable[[GtidSet], Refused | None] = _nothing_refused,
-        look: Look | None = None,
+        check: SourceCheck | None = None,
     ) -> None:
         """Begin after `mark`; `executed` is as in `ChannelPlace`; `link` is told of the connection.
 
-        `rivalry` is that of the streams before, in the same process. What `look` raises ends
+        `rivalry` is that of the streams before, in the same process. What `check` raises ends
         `read`. `refusal` decides, at the first connection, by what the source has executed; `watch`
         is shown that at each connection, and may raise NeedsPersonError.
         """
@@ -139,7 +139,7 @@ class SourceStream:
         self._watch = watch
         self._reached = reached
         self._refusal = refusal
-        self._look = look
+        self._check = check
         self.received = Received(mark)
         self.clock_offset = 0.0
         self.heard_at: float | None = None
@@ -276,8 +276,8 @@ class SourceStream:
                 raise NeedsPersonError(str(refused))
             if isinstance(way, Adopt):
                 raise SourceChangedError(way.former, source.uuid)
-            if self._look is not None:
-                await self._look(session)
+            if self._check is not None:
+                await self._check(session)
             if is_renamed(self.received.position, source):
                 log.warning(
                     "the source's binary log has another name now: continues by GTID",

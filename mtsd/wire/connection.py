@@ -294,14 +294,14 @@ class Connection:
         try:
             return await awaitable
         except MySQLError as error:
-            said = translated(error, self.endpoint)
-            if isinstance(said, ConnectionLostError):
+            explained = translated(error, self.endpoint)
+            if isinstance(explained, ConnectionLostError):
                 self.close()
             try:
-                raise said from error
+                raise explained from error
             finally:
                 # An error that a frame of its own traceback keeps is a cycle.
-                del said
+                del explained
         except FileAskedError as error:
             raise NotSupportedError(
                 f"the {self.endpoint.role} asks for a file of this machine (LOAD DATA LOCAL) for a"

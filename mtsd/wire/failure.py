@@ -56,12 +56,12 @@ def not_opened(endpoint: Endpoint, error: BaseException) -> MtsdError:
         return CannotConnectError(endpoint.role, unreachable(endpoint, cause))
     if not isinstance(error, MySQLError):
         return no_mysql(endpoint)
-    said = translated(error, endpoint)
-    if isinstance(said, ServerError) and said.number not in BUSY:
-        return refused(endpoint, said)
-    if isinstance(said, ConnectionLostError):
-        return CannotConnectError(endpoint.role, said.reason)
-    return said
+    failure = translated(error, endpoint)
+    if isinstance(failure, ServerError) and failure.number not in BUSY:
+        return refused(endpoint, failure)
+    if isinstance(failure, ConnectionLostError):
+        return CannotConnectError(endpoint.role, failure.reason)
+    return failure
 
 
 def why_ended(error: BaseException) -> str:
@@ -84,6 +84,6 @@ def translated(error: MySQLError, endpoint: Endpoint) -> ServerError | Connectio
         return ConnectionLostError(endpoint.role, text)
     if number == _NO_GTIDS_ANY_MORE:
         return ConnectionLostError(endpoint.role, f"its gtid_mode has been changed: {text}")
-    said = ServerError(number, getattr(error, "sqlstate", None) or "", text)
-    said.server = f"{endpoint.role} {endpoint}"
-    return said
+    refusal = ServerError(number, getattr(error, "sqlstate", None) or "", text)
+    refusal.server = f"{endpoint.role} {endpoint}"
+    return refusal

@@ -18,19 +18,19 @@ class Outage:
     are seconds of a monotonic clock.
     """
 
-    __slots__ = ("_next", "_told", "began")
+    __slots__ = ("_next", "_reported", "began")
 
     def __init__(self, now: float) -> None:
         self.began = now
         self._next = now
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def is_due(self, reason: str, now: float) -> bool:
         """Return whether it is to be told now, for this reason; it counts as told then."""
-        is_new = reason not in self._told and len(self._told) < _MAX_REASONS
+        is_new = reason not in self._reported and len(self._reported) < _MAX_REASONS
         if not is_new and now < self._next:
             return False
-        self._told.add(reason)
+        self._reported.add(reason)
         lasts = now - self.began
         later = next((each for each in _FIRST_MINUTES_S if each > lasts), None)
         self._next = self.began + (later or _PERIOD_S * (lasts // _PERIOD_S + 1))

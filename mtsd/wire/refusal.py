@@ -32,10 +32,10 @@ class SessionRefusedError(NeedsPersonError):
     server's own error, if it has sent one.
     """
 
-    def __init__(self, message: str, number: int = 0, said: ServerError | None = None) -> None:
+    def __init__(self, message: str, number: int = 0, answer: ServerError | None = None) -> None:
         super().__init__(message)
         self.number = number
-        self.said = said
+        self.answer = answer
 
 
 class NoTlsError(SessionRefusedError):
@@ -44,11 +44,11 @@ class NoTlsError(SessionRefusedError):
 
 def refused(endpoint: Endpoint, error: ServerError) -> SessionRefusedError:
     """Return the error for a login that the server has rejected."""
-    said = f"the {endpoint.role} {endpoint} refuses user {endpoint.user!r}: {error}"
+    message = f"the {endpoint.role} {endpoint} refuses user {endpoint.user!r}: {error}"
     remedy = _LOG_IN.get(error.number, "")
     if remedy:
-        said = f"{said}. {remedy.format(role=endpoint.role)}"
-    return SessionRefusedError(said, error.number, error)
+        message = f"{message}. {remedy.format(role=endpoint.role)}"
+    return SessionRefusedError(message, error.number, error)
 
 
 def unknown_plugin(endpoint: Endpoint, plugin: str, flavour: Flavour) -> SessionRefusedError:
@@ -168,9 +168,9 @@ def _of_their_certificate(endpoint: Endpoint, error: ssl.SSLCertVerificationErro
 def unreachable(endpoint: Endpoint, error: BaseException) -> str:
     """Describe in one line why there is no connection, for a possibly transient error."""
     role, key = endpoint.role, "unix_socket" if endpoint.unix_socket else "host and port"
-    said = getattr(error, "strerror", None) or str(error)
+    reason = getattr(error, "strerror", None) or str(error)
     if isinstance(error, socket.gaierror):
-        return f"host {endpoint.host!r} cannot be resolved ({said}): check [{role}] host"
+        return f"host {endpoint.host!r} cannot be resolved ({reason}): check [{role}] host"
     if isinstance(error, ConnectionRefusedError | FileNotFoundError):
         return f"nothing is listening at {endpoint}: start the {role}, or check [{role}] {key}"
     if isinstance(error, TimeoutError):
@@ -178,14 +178,14 @@ def unreachable(endpoint: Endpoint, error: BaseException) -> str:
             f"no answer from {endpoint} within {endpoint.connect_timeout:g} s"
             f" ([{role}] connect_timeout)"
         )
-    return f"{endpoint}: {said}"
+    return f"{endpoint}: {reason}"
 
 
 def explained(error: ServerError) -> str:
     """Describe an error that a server returned after the login: what, where, and the remedy."""
-    said = f"the {error.server or 'server'} refuses: {error}"
+    message = f"the {error.server or 'server'} refuses: {error}"
     remedy = remedy_of(error)
-    return f"{said}. {remedy}" if remedy else said
+    return f"{message}. {remedy}" if remedy else message
 
 
 def remedy_of(error: ServerError) -> str:

@@ -43,8 +43,8 @@ def public_key(role: str, file: Path | None) -> bytes:
         key = file.read_bytes()
         load_pem_public_key(key)
     except (OSError, ValueError) as error:
-        said = f"cannot be read: {error.strerror}" if isinstance(error, OSError) else _NO_KEY
-        raise NeedsPersonError(f"[{role}] server_public_key = {str(file)!r} {said}") from error
+        reason = f"cannot be read: {error.strerror}" if isinstance(error, OSError) else _NO_KEY
+        raise NeedsPersonError(f"[{role}] server_public_key = {str(file)!r} {reason}") from error
     return key
 
 

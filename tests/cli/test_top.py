@@ -128,7 +128,7 @@ def test_what_does_not_fit_is_cut_and_the_worker_that_is_looked_at_is_there() ->
         (View(2), "j", Pressed(View(1))),
         (View(1), "\n", Pressed(View(1, inside=True))),
         (View(1, inside=True), "\x1b", Pressed(View(1))),
-        (View(1, said="old"), "f", Pressed(View(1), change={"do": "freeze", "worker": 1})),
+        (View(1, message="old"), "f", Pressed(View(1), change={"do": "freeze", "worker": 1})),
         (View(2), "f", Pressed(View(2), change={"do": "unfreeze", "worker": 2})),
         (View(1), "x", Pressed(View(1))),
     ],
@@ -141,7 +141,7 @@ def test_keys(view: View, key: str, expected: Pressed) -> None:
 def test_keys_come_as_the_terminal_sends_them() -> None:
     assert keys_of("jf\x1b[A\x1b[Bq") == ["j", "f", "k", "j", "q"]
     assert keys_of("\x1b") == ["\x1b"]
-    assert pressed(View(), "f", STATUS).view.said
+    assert pressed(View(), "f", STATUS).view.message
 
 
 @contextmanager

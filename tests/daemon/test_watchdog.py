@@ -17,35 +17,35 @@ PERIOD = 1.0
 
 def test_no_run_is_life() -> None:
     watchdog = Watchdog()
-    assert [watchdog.look(None) for _ in range(3)] == [True, True, True]
+    assert [watchdog.check(None) for _ in range(3)] == [True, True, True]
 
 
 def test_turns_are_life_and_none_is_not() -> None:
     watchdog, pulse = Watchdog(), Pulse()
-    assert watchdog.look(pulse)
+    assert watchdog.check(pulse)
     pulse.turn()
-    assert watchdog.look(pulse)
-    assert not watchdog.look(pulse)
+    assert watchdog.check(pulse)
+    assert not watchdog.check(pulse)
     assert watchdog.hangs
-    assert not watchdog.look(pulse)
+    assert not watchdog.check(pulse)
     pulse.turn()
-    assert watchdog.look(pulse)
+    assert watchdog.check(pulse)
     assert not watchdog.hangs
 
 
 def test_a_run_that_follows_has_a_pulse_of_its_own() -> None:
     watchdog = Watchdog()
-    assert watchdog.look(Pulse())
-    assert watchdog.look(Pulse())
+    assert watchdog.check(Pulse())
+    assert watchdog.check(Pulse())
 
 
 @pytest.mark.parametrize("wait", Wait)
 def test_every_named_wait_may_last(wait: Wait) -> None:
     watchdog, pulse = Watchdog(), Pulse()
     with pulse.waiting(wait):
-        assert all(watchdog.look(pulse) for _ in range(5))
-    assert watchdog.look(pulse), "the end of a wait is a turn"
-    assert not watchdog.look(pulse)
+        assert all(watchdog.check(pulse) for _ in range(5))
+    assert watchdog.check(pulse), "the end of a wait is a turn"
+    assert not watchdog.check(pulse)
 
 
 def test_a_wait_within_a_wait_leaves_the_outer_one() -> None:

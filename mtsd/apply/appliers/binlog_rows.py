@@ -217,7 +217,7 @@ class BinlogRows:
 
     async def goes_step_by_step(self, group: Group) -> bool:
         """See `RowWriter`."""
-        await self._look_at(frozenset(table_maps(group.rows)), state_of_rows(group.steps))
+        await self._learn(frozenset(table_maps(group.rows)), state_of_rows(group.steps))
         return bool(self._before) or self._computes
 
     async def _describe(self, format_description: bytes) -> None:
@@ -237,7 +237,7 @@ class BinlogRows:
     async def write(self, rows: Rows) -> None:
         """See `RowWriter`."""
         if not self._is_creating:
-            await self._look_at(frozenset(table_maps(rows.events)), rows.state)
+            await self._learn(frozenset(table_maps(rows.events)), rows.state)
         statements = self._stream.statements(rows.events)
         around: Iterable[bytes | Setting] = statements
         if self._computes:
@@ -254,7 +254,7 @@ class BinlogRows:
             await self._connection.run(self._states.back, 1)
             self._state_may_differ = False
 
-    async def _look_at(self, maps: frozenset[bytes], state: RowState | None) -> None:
+    async def _learn(self, maps: frozenset[bytes], state: RowState | None) -> None:
         await self._tables.learn(maps, state)
         # Rows of a streamed transaction may follow later than the table maps that they belong to.
         self._before = self._statement_before(maps) or self._before

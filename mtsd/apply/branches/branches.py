@@ -66,7 +66,7 @@ NO_GLOBAL_PART = Reason(
     "the xid {xid} has an empty global part (gtrid), which a MariaDB does not accept",
     "let the source's applications use another one",
 )
-_LOOK_PERIOD_S: Final = 0.05
+_POLL_PERIOD_S: Final = 0.05
 _DETACHED_WITHIN_S: Final = 10.0
 """How long a MariaDB may need to notice that the session of a transaction has ended."""
 
@@ -168,7 +168,7 @@ class Branches:
             except ServerError as error:
                 await self._return_to_automatic()
                 if clock() < deadline and await self._is_attached(error, xid):
-                    await asyncio.sleep(_LOOK_PERIOD_S)
+                    await asyncio.sleep(_POLL_PERIOD_S)
                     await wait_for_ended_sessions(self._connection)
                     continue
                 if not await self._is_completed(error, xid, gtid, commits=commits):

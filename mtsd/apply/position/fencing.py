@@ -27,7 +27,7 @@ from mtsd.wire.understood import understood
 
 log = structlog.get_logger(__name__)
 
-_LOOK_PERIOD_S = 1
+_POLL_PERIOD_S = 1
 _FIRST_WORD_S = 3.0
 _NEXT_WORD_S = 30.0
 _WATCHED_WORKERS = 16
@@ -90,12 +90,12 @@ async def take_channel(
     clock = asyncio.get_running_loop().time
     life = SignsOfLife()
     waiting = _Waiting(progress, "the channel's session, of a former run or of another daemon,")
-    while not await take_lock(connection, lock, _LOOK_PERIOD_S):
+    while not await take_lock(connection, lock, _POLL_PERIOD_S):
         before = clock()
         holders = await _holders(connection, locks)
         seen = await sessions(connection)
         watched = [session for id_, session in seen.items() if id_ in holders]
-        life.look(watched, before, clock())
+        life.observe(watched, before, clock())
         (coordinator, *_) = holders
         if coordinator is None:
             if life.alive:
@@ -133,7 +133,7 @@ async def fence(
             # With CONNECTION_ADMIN it could be anybody's.
             if await may_kill(connection, holder):
                 await _kill(connection, holder)
-            if await take_lock(connection, lock, _LOOK_PERIOD_S):
+            if await take_lock(connection, lock, _POLL_PERIOD_S):
                 break
             seen = await sessions(connection)
             waiting.report(f"worker {id_}", connection.thread_id, holder, seen)

@@ -49,7 +49,7 @@ class SignsOfLife:
         """Whether a client is known to be alive."""
         return self._proofs >= _PROOFS
 
-    def look(self, sessions: Iterable[Session], before: float, after: float) -> None:
+    def observe(self, sessions: Iterable[Session], before: float, after: float) -> None:
         """Process an observation made between two moments of a monotonic clock, in seconds."""
         proven = False
         asleep: dict[int, float] = {}

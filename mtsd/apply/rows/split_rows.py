@@ -178,7 +178,7 @@ class RowSplitter:
                 self._see(event)
                 continue
             if event[25:27] != self._flags:
-                self._look_at_flags(event)
+                self._begin_statements(event)
             self._ended = bool(event[25] & STMT_END)
             table = self._of(event)
             if not (table.has_transactions or self._all_engines):
@@ -232,7 +232,7 @@ class RowSplitter:
         count = len(self._parts)
         return [[_spread(key >> shift, count) for key in keys] for keys in rows]
 
-    def _look_at_flags(self, event: bytes) -> None:
+    def _begin_statements(self, event: bytes) -> None:
         """Begin statements of their own where the flags change, which hold for a whole one."""
         flags = self._flags
         self._flags = event[25:27]

@@ -22,7 +22,7 @@ _TRANSACTION: Final = "---TRANSACTION "
 _PREPARED: Final = re.compile(r"\A\d+, ACTIVE (?:\(PREPARED\)|PREPARED)")
 _THREAD: Final = re.compile(r"\bthread id (\d+),")
 _CUT: Final = "... truncated..."
-_LOOK_PERIOD_S: Final = 0.005
+_POLL_PERIOD_S: Final = 0.005
 _BLIND_S: Final = 1.0
 """How long to wait if the list of transactions is too long to be shown."""
 _LIVES_S: Final = 2.0
@@ -54,7 +54,7 @@ async def wait_for_session(connection: Connection, thread: int, timeout_s: float
             return True
         if clock() > deadline:
             return False
-        await asyncio.sleep(_LOOK_PERIOD_S)
+        await asyncio.sleep(_POLL_PERIOD_S)
 
 
 async def wait_for_ended_sessions(connection: Connection) -> None:
@@ -74,7 +74,7 @@ async def wait_for_ended_sessions(connection: Connection) -> None:
             return
         if _CUT not in text and not attached(text):
             return
-        await asyncio.sleep(_LOOK_PERIOD_S)
+        await asyncio.sleep(_POLL_PERIOD_S)
 
 
 @understood("target")

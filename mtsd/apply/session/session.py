@@ -161,12 +161,14 @@ class TargetSession:
 
     async def set_up_for(self, steps: Sequence[Step]) -> None:
         """Set what a transaction of these steps needs and cannot set itself; none may be open."""
-        said = (
+        defaults = (
             step.query.context.explicit_defaults_for_timestamp
             for step in steps
             if isinstance(step, Statement)
         )
-        await self.set_timestamp_defaults(next((each for each in said if each is not None), None))
+        await self.set_timestamp_defaults(
+            next((each for each in defaults if each is not None), None)
+        )
 
     async def set_timestamp_defaults(self, explicit: bool | None) -> None:
         """Set the explicit_defaults_for_timestamp of a transaction's statements, if it is known.
@@ -272,8 +274,8 @@ class TargetSession:
         # The error itself is among them.
         itself = f" {error.number}: {error.text}"
         texts = [error.fit(text) for number, text in found if (number, text) not in others]
-        told = "; ".join(text for text in texts if not text.endswith(itself))
-        error.warnings = error.warnings or told
+        warnings = "; ".join(text for text in texts if not text.endswith(itself))
+        error.warnings = error.warnings or warnings
 
     async def rollback(self) -> None:
         """Roll back the open transaction or branch; the session's lock and state remain."""

@@ -109,7 +109,7 @@ def context_state(
     for name in _ISOLATION:
         if name in state:
             state[name] = text("REPEATABLE-READ")
-    said: list[tuple[bytes, int | bool | None]] = [
+    settings: list[tuple[bytes, int | bool | None]] = [
         (b"sql_mode", context.sql_mode),
         (b"foreign_key_checks", context.foreign_key_checks),
         (b"unique_checks", context.unique_checks),
@@ -130,7 +130,7 @@ def context_state(
         (b"check_constraint_checks", context.check_constraint_checks),
         (b"system_versioning_insert_history", context.system_versioning_insert_history),
     ]
-    for name, value in said:
+    for name, value in settings:
         if value is not None and name in state:
             state[name] = collation(value) if name in _COLLATIONS else b"%d" % value
     client = context.character_set_client

@@ -173,10 +173,10 @@ class StatementStates:
         )
 
     def _refuse_timestamps(self, context: SessionContext) -> None:
-        said = context.explicit_defaults_for_timestamp
+        logged = context.explicit_defaults_for_timestamp
         own = self._traits.explicit_defaults_for_timestamp
-        if TIMESTAMP_DEFAULTS not in self.own and said not in {None, own}:
-            value = "ON" if said else "OFF"
+        if TIMESTAMP_DEFAULTS not in self.own and logged not in {None, own}:
+            value = "ON" if logged else "OFF"
             raise NotSupportedError(
                 f"a statement that ran on the source with explicit_defaults_for_timestamp = {value}"
                 ", which no session can set on the target, an early release of its version. Start"

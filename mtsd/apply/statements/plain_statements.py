@@ -164,10 +164,10 @@ async def begin_plain(
 
 async def _set_up(session: TargetSession, statements: Sequence[Statement]) -> None:
     """Set what all statements need, and no transaction can set. Raises NotPlainError."""
-    said = {each.query.context.explicit_defaults_for_timestamp for each in statements} - {None}
-    if len(said) > 1:
+    defaults = {each.query.context.explicit_defaults_for_timestamp for each in statements} - {None}
+    if len(defaults) > 1:
         raise NotPlainError("statements differ in explicit_defaults_for_timestamp")
-    for explicit in said:
+    for explicit in defaults:
         await session.set_timestamp_defaults(explicit)
 
 

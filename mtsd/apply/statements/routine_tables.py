@@ -75,12 +75,12 @@ async def run_with_routines(
     before = await connection.query(_CREATED)
     left: set[TableName] = set()
 
-    async def look() -> None:
+    async def note_left() -> None:
         # Before the session gets its own thread id back, under which it does not see them.
         if await connection.query(_CREATED) != before:
             left.update(await _left(connection))
 
-    loaded = await run_statement(session, statement, text, then=look, file=file)
+    loaded = await run_statement(session, statement, text, then=note_left, file=file)
     lower = {(folded(database), folded(table)) for database, table in known}
     unknown = {each for each in left if (folded(each[0]), folded(each[1])) not in lower}
     if unknown:

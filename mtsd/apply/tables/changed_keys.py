@@ -101,7 +101,7 @@ class ChangedKeys:
                 if event[4] == _TABLE_MAP:
                     found = changed.get(event)
                     if found is None:
-                        found = self._look_at(event)
+                        found = self._changed_by(event)
                     if found is of:
                         continue
                     of = by_id[found.table_id] = found
@@ -226,7 +226,7 @@ class ChangedKeys:
         self._relearned -= names
         return list(map(_database_key, sorted(names)))
 
-    def _look_at(self, event: bytes) -> _Changed:
+    def _changed_by(self, event: bytes) -> _Changed:
         table = parse_table_map(event, mariadb=self._mariadb)
         database = self._folded(table.database)
         name = database, self._folded(table.table)

@@ -86,12 +86,12 @@ class HeldEvents:
     @property
     def timestamp_defaults(self) -> bool | None:
         """The explicit_defaults_for_timestamp of the first statement that has one."""
-        said = (
+        defaults = (
             step.query.context.explicit_defaults_for_timestamp
             for step in self._steps
             if isinstance(step, Statement)
         )
-        return next((each for each in said if each is not None), None)
+        return next((each for each in defaults if each is not None), None)
 
     def ran_under(self, timestamp_defaults: bool | None) -> None:
         """Give all statements this explicit_defaults_for_timestamp."""

@@ -301,7 +301,7 @@ class OpenGroup:
             self.streaming = True
             self._limit = self._chunk_bytes
             head = self._head
-            said = self._held.timestamp_defaults
+            defaults = self._held.timestamp_defaults
             yield GroupOpened(
                 number=self._number,
                 gtid=head.gtid if head else None,
@@ -312,7 +312,7 @@ class OpenGroup:
                 begin=self._begin,
                 xid=self.xid,
                 creates_table=self._kind is GroupKind.CREATE_SELECT,
-                timestamp_defaults=self._timestamp_defaults if said is None else said,
+                timestamp_defaults=self._timestamp_defaults if defaults is None else defaults,
             )
         if self._held:
             yield self._chunk()
@@ -374,5 +374,5 @@ class OpenGroup:
 
     def _commit_time(self) -> int:
         head = self._head
-        said = 0 if head is None else head.immediate_commit_time
-        return said or self._timestamp * 1_000_000
+        logged = 0 if head is None else head.immediate_commit_time
+        return logged or self._timestamp * 1_000_000

@@ -35,16 +35,16 @@ class TimestampDefaults:
 
     def learn(self, query: QueryEvent) -> bool:
         """Note what a statement says; return whether its session had another value before."""
-        said = query.context.explicit_defaults_for_timestamp
-        if self.usual is None or said is None:
+        logged = query.context.explicit_defaults_for_timestamp
+        if self.usual is None or logged is None:
             return False
         was_unusual = query.thread_id in self._unusual
         self._unusual.pop(query.thread_id, None)
-        if said is not self.usual:
+        if logged is not self.usual:
             if len(self._unusual) >= _MAX_SESSIONS:
                 del self._unusual[next(iter(self._unusual))]
             self._unusual[query.thread_id] = None
-        return was_unusual is (said is self.usual)
+        return was_unusual is (logged is self.usual)
 
     def completed(self, query: QueryEvent) -> QueryEvent:
         """Return the statement with the value of its session, if it does not say one."""

@@ -43,7 +43,7 @@ def screen(status: Status, found: Rates, view: View, height: int) -> RenderableT
         Text(),
         _databases(status, found, databases),
         *waits,
-        Text(printable(view.said) if view.said else _KEYS, style="dim", no_wrap=True),
+        Text(printable(view.message) if view.message else _KEYS, style="dim", no_wrap=True),
     )
 
 
@@ -168,5 +168,5 @@ def _waits(found: Rates) -> Sequence[Text]:
     )
     if not most:
         return ()
-    said = ", ".join(f"{cause} {rate:.0%}" for rate, cause in most)
-    return Text(), _line("waits", f"{said} (of a second in each second, all workers together)")
+    shares = ", ".join(f"{cause} {rate:.0%}" for rate, cause in most)
+    return Text(), _line("waits", f"{shares} (of a second in each second, all workers together)")

@@ -66,7 +66,7 @@ class View:
     selected: int = 0
     inside: bool = False
     """Whether the worker is looked into."""
-    said: str = ""
+    message: str = ""
     """The answer to the last key."""
 
 
@@ -82,7 +82,7 @@ class Pressed:
 
 def pressed(view: View, key: str, status: Status | None) -> Pressed:
     """Decide what a key does."""
-    view = replace(view, said="")
+    view = replace(view, message="")
     ids = [worker.id for worker in status.workers] if status is not None else []
     selected = view.selected if view.selected in ids else 0
     match key:
@@ -101,7 +101,7 @@ def pressed(view: View, key: str, status: Status | None) -> Pressed:
             do = "unfreeze" if frozen else "freeze"
             return Pressed(view, change={"do": do, "worker": selected})
         case "f" | "i" | "\r" | "\n":
-            return Pressed(replace(view, said="choose a worker first: j and k, or the arrows"))
+            return Pressed(replace(view, message="choose a worker first: j and k, or the arrows"))
     return Pressed(view)
 
 

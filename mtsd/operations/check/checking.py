@@ -46,7 +46,7 @@ from mtsd.wire.neutral_session import OtherServerError
 from mtsd.wire.refusal import SessionRefusedError
 from mtsd.wire.traits import supported
 
-_LONGEST_LOOK_S = 60.0
+_READ_TIMEOUT_S = 60.0
 _UNKNOWN = ServerVersion(Flavour.MYSQL, (999, 0, 0))
 """A target out of reach is taken for the newest."""
 _CASE = "lower_case_table_names"
@@ -61,9 +61,9 @@ async def check(settings: Settings) -> list[Line]:
     """
     schema = settings.target.schema
     tables = PositionTables(schema, settings.replica.channel)
-    async with asyncio.TaskGroup() as looks:
-        target = looks.create_task(
-            _look(
+    async with asyncio.TaskGroup() as reads:
+        target = reads.create_task(
+            _read_server(
                 "target",
                 settings.target,
                 lambda connection, version: read_target(
@@ -72,8 +72,8 @@ async def check(settings: Settings) -> list[Line]:
             )
         )
         # A running daemon moves on: a position read later would be past the source's end.
-        source = looks.create_task(
-            _look(
+        source = reads.create_task(
+            _read_server(
                 "source",
                 settings.source,
                 lambda connection, version: read_source(
@@ -154,7 +154,7 @@ def _lines(
     yield from misread_lines(known_source.server, known_target.server, as_sql=as_sql)
 
 
-async def _look(
+async def _read_server(
     server: str,
     settings: EndpointSettings,
     read: Callable[[Connection, ServerVersion], Awaitable[Facts]],
@@ -176,14 +176,14 @@ async def _look(
             return refused_line(version)
         if after is not None:
             await after
-        async with asyncio.timeout(_LONGEST_LOOK_S):
+        async with asyncio.timeout(_READ_TIMEOUT_S):
             return await read(connection, version)
     except OtherServerError as error:
         return refused_line(error.refused)
     except (ServerError, ConnectionLostError) as error:
         return interrupted(server, error)
     except TimeoutError:
-        late = ConnectionLostError(server, f"no answer in {_LONGEST_LOOK_S:g} s")
+        late = ConnectionLostError(server, f"no answer in {_READ_TIMEOUT_S:g} s")
         return interrupted(server, late)
     finally:
         connection.close()

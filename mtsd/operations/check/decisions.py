@@ -205,7 +205,7 @@ def repair_left(
         return None
     number = channel.mark.number
     done = recovered(number, (row.executed for row in channel.workers))
-    done = done.with_numbers(doubt.number for doubt, said in found if said is Verdict.APPLIED)
+    done = done.with_numbers(doubt.number for doubt, verdict in found if verdict is Verdict.APPLIED)
     return repair_due(number, done, channel.skipped)[1]
 
 

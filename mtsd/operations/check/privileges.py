@@ -226,8 +226,8 @@ def target_needs(
     common = TARGET if as_sql else (*TARGET, *BINLOG)
     # Only a MySQL can have its gtid_mode ON.
     setting = settings.target.gtid
-    told = decide_gtids(setting, source, Flavour.MYSQL, gtid_mode=gtids, logged=logs)
-    mirrors = told is Gtids.MIRROR
+    decided = decide_gtids(setting, source, Flavour.MYSQL, gtid_mode=gtids, logged=logs)
+    mirrors = decided is Gtids.MIRROR
     needs = (*common, *MIRROR) if mirrors else common
     return needs if gtids or not logs else (*needs, *EVIDENCE)
 

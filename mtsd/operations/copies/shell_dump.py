@@ -19,18 +19,21 @@ def is_shell_dump(text: str) -> bool:
 def parse_shell_dump(text: str) -> Copied:
     """Parse `@.json`. Raises ValueError with the reason."""
     try:
-        said = json.loads(text)
+        contents = json.loads(text)
     except (ValueError, RecursionError):
         raise ValueError("it is not JSON, but begins like the @.json of MySQL Shell") from None
-    if not isinstance(said, dict) or "gtidExecuted" not in said:
+    if not isinstance(contents, dict) or "gtidExecuted" not in contents:
         raise ValueError("it is not the @.json of a dump by MySQL Shell: gtidExecuted is missing")
-    if said.get("consistent") is not True or said.get("gtidExecutedInconsistent") is not False:
+    if (
+        contents.get("consistent") is not True
+        or contents.get("gtidExecutedInconsistent") is not False
+    ):
         raise ValueError(
             "MySQL Shell says that the dump is not consistent: it is of no single moment. Make it"
             " with consistent: true, as a user with RELOAD or BACKUP_ADMIN"
         )
-    gtids = said["gtidExecuted"]
-    file, offset = said.get("binlogFile"), said.get("binlogPosition")
+    gtids = contents["gtidExecuted"]
+    file, offset = contents.get("binlogFile"), contents.get("binlogPosition")
     position = None
     if isinstance(file, str) and file and type(offset) is int and offset >= 0:
         position = Position(file, offset)
@@ -39,7 +42,7 @@ def parse_shell_dump(text: str) -> Copied:
             "the dump says no place: the user who made it lacks REPLICATION CLIENT, or the server"
             " writes no binary log"
         )
-    schemas = said.get("schemas")
+    schemas = contents.get("schemas")
     named = schemas if isinstance(schemas, list) else []
     return Copied(
         "MySQL Shell's dump",

@@ -132,8 +132,8 @@ class Coordinator:
         scheduler.reading_waits(None)
         if not self.ended.is_set():
             with self.pulse.waiting(Wait.TARGET):
-                for settle in self.settlers:
-                    await settle()
+                for settler in self.settlers:
+                    await settler()
 
     async def turn(self, worker: int, number: int, timeout_s: float | None = None) -> bool:
         """Wait until everything before the worker's group has committed; return whether it has.

@@ -99,11 +99,11 @@ def failed(
     refused = isinstance(error, ServerError) and remedy_of(error)
     way_past = "" if refused else f". {stopped_at.way_past}"
     warnings = error.warnings if isinstance(error, ServerError) else ""
-    said = f" Warnings: {warnings}." if warnings else ""
+    warned = f" Warnings: {warnings}." if warnings else ""
     at = f" It fails at: {row}." if row else ""
     shows = f" `{stopped_at.show_command}` shows its rows." if group.rows and not refused else ""
     return ApplyError(
-        f"group {group.number} cannot be applied: {error}.{said}"
+        f"group {group.number} cannot be applied: {error}.{warned}"
         f" Position {group.end}, GTID {group.gtid or 'none'}, databases"
         f" {', '.join(group.databases) or 'none'}, worker {worker},"
         f" {contents(group)}.{at}{shows} {aftermath}"

@@ -138,7 +138,7 @@ async def _feeding_of(connection: Connection, schema: str) -> list[Feeding]:
     return found
 
 
-async def look_for_circle(
+async def read_circle(
     connection: Connection, source: ServerVersion, target: KnownServer, *, preserves: bool
 ) -> Findings:
     """Query the source and decide. Raises ServerError, ConnectionLostError."""

@@ -22,7 +22,7 @@ class DomainWatch:
         self._strict = session.traits.gtid_strict_mode
         self._warned = False
 
-    def look(self, of_source: GtidSet) -> None:
+    def check(self, of_source: GtidSet) -> None:
         """Raise NeedsPersonError if the domain is shared and the target is strict; else warn once.
 
         Without strict mode the target's own replica can be made to go on all the same.

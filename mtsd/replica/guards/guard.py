@@ -1,6 +1,6 @@
 """Looks at both servers, again and again, for what would damage data without an error.
 
-At the start, each time that the source is connected, and every `LOOK_PERIOD_S` on the session of
+At the start, each time that the source is connected, and every `CHECK_PERIOD_S` on the session of
 the channel, which no worker uses. Between two looks somebody may start the target's own replica: up
 to the next one both apply.
 """
@@ -12,13 +12,13 @@ import structlog
 from mtsd.apply.session.retry import insist
 from mtsd.model.outcome.findings import Findings
 from mtsd.model.server import ServerVersion
-from mtsd.replica.guards.circles import look_for_circle
-from mtsd.replica.guards.lenient_target import look_at_variables
-from mtsd.replica.guards.own_replica import KnownServer, look_beside
+from mtsd.replica.guards.circles import read_circle
+from mtsd.replica.guards.lenient_target import read_leniency
+from mtsd.replica.guards.own_replica import KnownServer, read_beside
 from mtsd.source.handshake import SourceSession
 from mtsd.wire.connection import Connection
 
-LOOK_PERIOD_S: Final = 5.0
+CHECK_PERIOD_S: Final = 5.0
 _TIMEOUT_S: Final = 30.0
 
 log = structlog.get_logger(__name__)
@@ -54,7 +54,7 @@ class Guard:
         self.is_due = False
         """Whether to look at the target without waiting for the period to pass."""
 
-    async def look(self) -> None:
+    async def check_target(self) -> None:
         """Look at the target. Raises NeedsPersonError, ServerError, ConnectionLostError."""
         self.is_due = False
         async with self._connection.answering(_TIMEOUT_S):
@@ -63,15 +63,15 @@ class Guard:
         self._of_target = found
         self._log_findings()
 
-    async def look_at_source(self, session: SourceSession) -> None:
-        """Look at a source that was connected. Raises as `look` does."""
+    async def check_source(self, session: SourceSession) -> None:
+        """Look at a source that was connected. Raises as `check_target` does."""
         traits = session.traits
         endpoint = session.connection.endpoint
         self._source = KnownServer(traits.uuid, traits.server_id, endpoint.host, endpoint.port)
         async with session.connection.answering(_TIMEOUT_S):
             found = await insist(
                 session.connection,
-                lambda: look_for_circle(
+                lambda: read_circle(
                     session.connection, traits.server, self._target, preserves=self._preserves
                 ),
             )
@@ -82,8 +82,8 @@ class Guard:
         self.is_due = True
 
     async def _found_on_target(self) -> Findings:
-        beside = await look_beside(self._connection, self._version, self._source)
-        return beside | await look_at_variables(
+        beside = await read_beside(self._connection, self._version, self._source)
+        return beside | await read_leniency(
             self._connection, self._version.flavour, by_binlog=self._by_binlog
         )
 

@@ -83,9 +83,7 @@ def lenient(variables: Mapping[str, str], target: Flavour, *, by_binlog: bool) -
     return Findings(tuple(stops), tuple(warns))
 
 
-async def look_at_variables(
-    connection: Connection, target: Flavour, *, by_binlog: bool
-) -> Findings:
+async def read_leniency(connection: Connection, target: Flavour, *, by_binlog: bool) -> Findings:
     """Query the target and decide. Raises ServerError, ConnectionLostError."""
     rows = await connection.query(_QUERY)
     variables = {str(name).lower(): str(value) for name, value in rows}

@@ -86,8 +86,8 @@ async def own_place(
         known = {holders[lock] for lock in coordinators} | {own_id, None}
         strange = [id_ for place in places if (id_ := holders[place]) not in known and id_]
         elsewhere = await _elsewhere(connection, schema, source_uuid, known)
-        told = await _told(connection, strange) if strange else ""
-        refused = beside(source_uuid, strange, elsewhere, told)
+        text = await _described(connection, strange) if strange else ""
+        refused = beside(source_uuid, strange, elsewhere, text)
         if refused is not None:
             if taken:
                 await release_locks(connection, [taken])
@@ -95,13 +95,13 @@ async def own_place(
         free = [place for place in places if holders[place] is None]
         if taken or own_id in (holders[place] for place in places) or not free:
             if strange:
-                log.warning("a stranger holds a lock of the source", source=source_uuid, held=told)
+                log.warning("a stranger holds a lock of the source", source=source_uuid, held=text)
             return None
         if await take_lock(connection, free[0]):
             taken = free[0]
 
 
-async def _told(connection: Connection, holders: Sequence[int]) -> str:
+async def _described(connection: Connection, holders: Sequence[int]) -> str:
     return holder_text(holders[0], (await sessions(connection)).get(holders[0]), own=False)
 
 

@@ -110,10 +110,10 @@ async def require_alone(
         flavour_of(connection.server_version), version_of(connection.server_version) or (0, 0, 0)
     )
     known = KnownServer(source.uuid, source.server_id, settings.host, settings.port)
-    (await look_beside(connection, target, known)).require()
+    (await read_beside(connection, target, known)).require()
 
 
-async def look_beside(
+async def read_beside(
     connection: Connection, target: ServerVersion, source: KnownServer
 ) -> Findings:
     """Query the target's own replica and decide. Raises ServerError, ConnectionLostError."""

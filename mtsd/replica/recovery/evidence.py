@@ -62,7 +62,7 @@ async def verdict(connection: Connection, tables: PositionTables, doubt: InDoubt
     either way.
     """
     executed = bool(doubt.evidence) and await has_executed(connection, doubt.evidence)
-    found = _told(
+    found = _required(
         await in_logs(connection, tables, doubt, judge(doubt, executed=executed, logs=None))
     )
     if found in {Verdict.PREPARED, Verdict.COMPLETED}:
@@ -104,7 +104,7 @@ async def _may_remain(connection: Connection, doubt: InDoubt) -> bool:
     return await TableEngines().may_define(connection, doubt.statement, databases)
 
 
-def _told(found: Verdict | Refused) -> Verdict:
+def _required(found: Verdict | Refused) -> Verdict:
     if isinstance(found, Refused):
         raise NeedsPersonError(str(found))
     return found

@@ -114,11 +114,11 @@ def judge(doubt: InDoubt, *, executed: bool, logs: Collection[str] | None) -> Ve
     if doubt.evidence:
         if executed:
             return Verdict.APPLIED
-        told = (
+        is_known = (
             not doubt.target_file
             or errors_of_a_second_time(StatementText(doubt.statement)) is not None
         )
-        return Verdict.NOT_APPLIED if told else Verdict.NOT_COMMITTED
+        return Verdict.NOT_APPLIED if is_known else Verdict.NOT_COMMITTED
     if doubt.kind in _OF_XA:
         return _OF_XA[doubt.kind]
     if doubt.target_file:
@@ -152,11 +152,11 @@ def judge_logged(
     if flavour is not Flavour.MARIADB:
         if found.own:
             return Verdict.APPLIED
-        told = (
+        is_known = (
             not found.restarted
             or errors_of_a_second_time(StatementText(doubt.statement)) is not None
         )
-        return Verdict.NOT_APPLIED if told else Verdict.NOT_COMMITTED
+        return Verdict.NOT_APPLIED if is_known else Verdict.NOT_COMMITTED
     if found.own:
         undone = any(_undoes(each, doubt) for each in found.recovered)
         return Verdict.NOT_APPLIED if undone else Verdict.APPLIED

@@ -14,7 +14,7 @@ from mtsd.model.outcome.reason import refuse
 from mtsd.replica.core.coordinator import Coordinator
 from mtsd.replica.core.gtid_mode import GtidRecorder
 from mtsd.replica.guards.domain_watch import DomainWatch
-from mtsd.replica.guards.guard import LOOK_PERIOD_S, Guard
+from mtsd.replica.guards.guard import CHECK_PERIOD_S, Guard
 from mtsd.wire.connection import Connection
 
 _PING_PERIOD_S = 5.0
@@ -68,7 +68,7 @@ class Checkpointer:
         """Store the low-water mark repeatedly until the coordinator has ended."""
         due = self._coordinator.checkpoint_due
         clock = asyncio.get_running_loop().time
-        last_use = last_look = clock()
+        last_use = last_check = clock()
         while not self._coordinator.ended.is_set():
             try:
                 # However long that takes, the session has to show that it is alive.
@@ -81,10 +81,10 @@ class Checkpointer:
                 last_use = clock()
                 # However fast the groups are, most of the target's commits should be theirs.
                 await self._rest()
-            if self.guard.is_due or clock() - last_look > LOOK_PERIOD_S:
-                await self.guard.look()
+            if self.guard.is_due or clock() - last_check > CHECK_PERIOD_S:
+                await self.guard.check_target()
                 await self._count_in_doubt()
-                last_use = last_look = clock()
+                last_use = last_check = clock()
             elif clock() - last_use > _PING_PERIOD_S:
                 # Also keeps the session, and so the lock, from being idle for too long.
                 async with self._connection.answering(_PING_TIMEOUT_S):
@@ -126,7 +126,7 @@ class Checkpointer:
         self._coordinator.checkpointed(mark)
         self.checkpoints += 1
         if mark.gtids is not None:
-            self._domains.look(mark.gtids)
+            self._domains.check(mark.gtids)
         return True
 
     async def end(self) -> None:

@@ -129,7 +129,7 @@ class Dispatcher:
         if cannot and not self._coordinator.scheduler.former.has(group.number):
             await self._refuse(FailedGroup.of(group), group.unsupported, contents(group))
         if group.uses_temporary is not None:
-            await self._look_at(group, group.uses_temporary)
+            await self._require_temporary(group, group.uses_temporary)
         await self._coordinator.add(group)
 
     async def _pass_over(self, group: Group) -> None:
@@ -143,7 +143,7 @@ class Dispatcher:
             with self._coordinator.pulse.waiting(Wait.TARGET):
                 await branches.note_skipped(skipped_row(group, group.xid))
 
-    async def _look_at(self, group: Group, use: TemporaryUse) -> None:
+    async def _require_temporary(self, group: Group, use: TemporaryUse) -> None:
         """Refuse a group if the target lacks the temporary tables of its session."""
         lost = self._lost.of(use.thread)
         applied = self._is_applied(group)

@@ -14,8 +14,8 @@ from mtsd.wire.endpoint import CurrentEndpoint
 from mtsd.wire.neutral_session import make_neutral
 from mtsd.wire.traits import ServerTraits
 
-_LOOK_PERIOD_S: Final = 0.1
-_LOOK_PERIOD_AFTER_DEFINITION_S: Final = 0.02
+_POLL_PERIOD_S: Final = 0.1
+_POLL_PERIOD_AFTER_DEFINITION_S: Final = 0.02
 _PAUSE_AFTER_ERROR_S: Final = 10.0
 
 log = structlog.get_logger(__name__)
@@ -44,9 +44,9 @@ class KeyReadings:
         """Look until cancelled; what cannot be read now is tried again later."""
         while True:
             knows_all = self._changed.knows_all
-            await asyncio.sleep(_LOOK_PERIOD_S if knows_all else _LOOK_PERIOD_AFTER_DEFINITION_S)
+            await asyncio.sleep(_POLL_PERIOD_S if knows_all else _POLL_PERIOD_AFTER_DEFINITION_S)
             try:
-                await self._look()
+                await self._read_due()
             except (MtsdError, OSError) as error:
                 log.warning(
                     "the target's keys could not be read after a definition: until that succeeds,"
@@ -55,7 +55,7 @@ class KeyReadings:
                 )
                 await asyncio.sleep(_PAUSE_AFTER_ERROR_S)
 
-    async def _look(self) -> None:
+    async def _read_due(self) -> None:
         if not (due := self._changed.due(self._is_committed)):
             return
         connection = await Connection.open(self._current.endpoint)

@@ -37,7 +37,7 @@ from mtsd.replica.core.limits import splits
 from mtsd.replica.guards.domain_watch import DomainWatch
 from mtsd.replica.guards.executed_beyond import read_held, refusal
 from mtsd.replica.guards.guard import Guard
-from mtsd.replica.guards.lenient_target import look_at_variables
+from mtsd.replica.guards.lenient_target import read_leniency
 from mtsd.replica.guards.own_replica import KnownServer
 from mtsd.replica.recovery.recovery import Recovered, adopt_source, make_tables, recover
 from mtsd.replica.run.checkpointer import Checkpointer
@@ -135,7 +135,7 @@ async def start(
             # A mtsd that replicates the other way has to see that.
             await take_lock(session.connection, locks.session(PRESERVING))
         guard = _guard(settings, session, recovered, gtids, by_binlog=not as_sql)
-        await guard.look()
+        await guard.check_target()
         progress.doing = "opens the sessions of the workers"
         if splits(settings.replica):
             refused = await why_not_split(session)
@@ -264,7 +264,7 @@ async def _take_channel(
     # What no source makes possible is refused before anything is written.
     flavour = session.traits.server.flavour
     gtids_of(settings.target.gtid, flavour, session)
-    (await look_at_variables(session.connection, flavour, by_binlog=False)).require()
+    (await read_leniency(session.connection, flavour, by_binlog=False)).require()
     progress.doing = "takes the channel"
     locks = await make_locks(session.connection, tables.schema, tables.channel)
     await take_channel(session.connection, locks, progress=progress)

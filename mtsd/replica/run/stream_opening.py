@@ -39,9 +39,9 @@ class SourceGates:
     refused_by: Callable[[GtidSet], Refused | None]
     """Says why a source that has executed these GTIDs is refused at the first connection."""
 
-    async def look(self, source: SourceSession) -> None:
+    async def check(self, source: SourceSession) -> None:
         """Raise NeedsPersonError if it may not be read; what was found out is stored soon."""
-        await self.guard.look_at_source(source)
+        await self.guard.check_source(source)
         self.coordinator.checkpoint_due.set()
 
 
@@ -77,11 +77,11 @@ def open_stream(
         executed=recovered.gtids,
         pulse=gates.coordinator.pulse,
         rivalry=rivalry,
-        watch=gates.domains.look,
+        watch=gates.domains.check,
         link=link,
         reached=reached,
         refusal=gates.refused_by,
-        look=gates.look,
+        check=gates.check,
     )
 
 

@@ -11,7 +11,7 @@ from mtsd.replica.stages.skipped_groups import GroupStream
 
 _LONGEST_S: Final = 1.0
 """A definition that takes longer must not hold back the groups of other databases."""
-_LOOK_PERIOD_S: Final = 0.02
+_POLL_PERIOD_S: Final = 0.02
 _AT_ONCE: Final = 128
 """Groups after a definition that are not held back: few are applied before the keys are read."""
 
@@ -50,7 +50,7 @@ class KnownKeysStage:
         def seconds_left() -> float:
             if not self._changed.redefined(held.databases):
                 return 0.0
-            return min(until - clock(), _LOOK_PERIOD_S)
+            return min(until - clock(), _POLL_PERIOD_S)
 
         await self._wait(seconds_left)
         self._waited = True

@@ -34,9 +34,9 @@ class AsSkipped:
     async def read(self) -> Iterator[StreamItem]:
         """Return what comes next; raises NeedsPersonError when read if another group is there."""
         items = await self._stream.read()
-        return map(self._looked_at, items) if self._left else items
+        return map(self._compared, items) if self._left else items
 
-    def _looked_at(self, item: StreamItem) -> StreamItem:
+    def _compared(self, item: StreamItem) -> StreamItem:
         group = item.group if isinstance(item, GroupClosed) else item
         if isinstance(group, Group) and group.number in self._left:
             skipped = self._left.pop(group.number)

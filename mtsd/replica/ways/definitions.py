@@ -45,7 +45,7 @@ async def apply_definition(
         settlements.settled(row)
         return
     record = await doubt_of_definition(applier, group, worker, is_separate=False, repeats=repeats)
-    told = lasts(
+    trace_lasts = lasts(
         has_gtid=bool(record.evidence),
         has_thread=bool(record.thread),
         may_be_undone=applier.session.family.undoes_logged and creates_table(record.statement),
@@ -55,7 +55,7 @@ async def apply_definition(
         applier.records,
         record,
         reached,
-        Effect(lasts=told),
+        Effect(lasts=trace_lasts),
         repeats=repeats,
         says_done=(errors_of_a_second_time(StatementText(record.statement)) or frozenset())
         if repeats

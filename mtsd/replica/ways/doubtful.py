@@ -300,11 +300,11 @@ async def carry_out_run(
 
 def not_settled(record: InDoubt, error: ServerError) -> ApplyError:
     """Return the error for a group that is applied, and cannot be settled."""
-    said = f"{record.group}, is applied, but its record cannot be written: {error}. "
+    message = f"{record.group}, is applied, but its record cannot be written: {error}. "
     if record.kind != GroupKind.NON_TRANSACTIONAL.value:
-        return ApplyError(f"{said}The next start settles it")
+        return ApplyError(f"{message}The next start settles it")
     return ApplyError(
-        f"{said}Once the target accepts it, say that it is applied:"
+        f"{message}Once the target accepts it, say that it is applied:"
         f" {command('resolve', '--group', str(record.number), '--applied')}, then start again",
         group=record.group,
     )

@@ -73,12 +73,12 @@ async def apply_prepare(
     except ServerError as error:
         await applier.undo(error, 0)
         await branch.failed(error)
-        told = explained(error, branch.xid)
-        if told.leaves_changes:
-            raise HalfAppliedError(group.number, told) from error
-        if told is error:
+        explained_error = explained(error, branch.xid)
+        if explained_error.leaves_changes:
+            raise HalfAppliedError(group.number, explained_error) from error
+        if explained_error is error:
             raise
-        raise told from error
+        raise explained_error from error
     except NeedsPersonError:
         await branch.drop()
         raise

@@ -179,11 +179,11 @@ def explained(error: ServerError, xid: XaXid, *, channel: str | None = None) -> 
     if meaning is None or meaning in error.text:
         return error
     meaning = meaning.format(xid=xid, channel=repr(channel))
-    said = ServerError(error.number, error.sqlstate, f"{error.text}: {meaning}")
-    said.server, said.warnings, said.leaves_changes = (
+    error_in_words = ServerError(error.number, error.sqlstate, f"{error.text}: {meaning}")
+    error_in_words.server, error_in_words.warnings, error_in_words.leaves_changes = (
         error.server, error.warnings, error.leaves_changes
     )  # fmt: skip
-    return said
+    return error_in_words
 
 
 _OF_ANOTHER_CHANNEL = (

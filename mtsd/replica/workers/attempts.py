@@ -79,14 +79,14 @@ class Attempts:
         """
         group = unit[0]
         attempt = 0
-        looked = False
+        rechecked = False
         """Whether its tables have been looked at once more."""
         with Retrying(self.who) as retrying:
             while True:
                 plain, error = error, await self._applier.rows.explain(error, group.rows)
                 if self._applier.preserves and not worth_a_retry(error):
                     behind = error.number == ROW_GONE != plain.number
-                    await self._look_for_gtids(group, behind=behind)
+                    await self._require_own_gtids(group, behind=behind)
                 skips = error.number in self.settings.skip_errors
                 spent = group.uses_temporary is not None and self._applier.temporary.are_spent
                 if spent:
@@ -105,8 +105,10 @@ class Attempts:
                     )  # fmt: skip
                     await asyncio.sleep(pause_before(attempt))
                 else:
-                    others = not (looked or skips) and await self._applier.tables.are_others(group)
-                    looked = True
+                    others = not (rechecked or skips) and await self._applier.tables.are_others(
+                        group
+                    )
+                    rechecked = True
                     if not others and not await self._at_its_turn(group):
                         break
                 try:
@@ -129,7 +131,7 @@ class Attempts:
             self._progress.skip(each, error)
         self._progress.committed(unit)
 
-    async def _look_for_gtids(self, group: Group, *, behind: bool) -> None:
+    async def _require_own_gtids(self, group: Group, *, behind: bool) -> None:
         """Raise ConnectionLostError if a group has failed because the target has skipped one.
 
         A target skips in silence what comes under a GTID that somebody else has used up since the

@@ -16,7 +16,7 @@ from mtsd.model.statement_text import StatementText, TokenKind
 
 log = structlog.get_logger(__name__)
 
-_LOOK_PERIOD_S = 1.0
+_POLL_PERIOD_S = 1.0
 _FIRST_WORD_S = 10.0
 _NEXT_WORD_S = 30.0
 _MAX_SHOWN = 8
@@ -64,27 +64,27 @@ class TargetWaits:
     def __init__(self, waits: Callable[[float], Sequence[TargetWait]], workers: int) -> None:
         self._waits = waits
         self._workers = workers
-        self._told = False
+        self._reported = False
         self._next = 0.0
 
     async def run(self) -> None:
         """Look until cancelled."""
         clock = asyncio.get_running_loop().time
         while True:
-            await asyncio.sleep(_LOOK_PERIOD_S)
-            self.look(clock())
+            await asyncio.sleep(_POLL_PERIOD_S)
+            self.report(clock())
 
-    def look(self, now: float) -> None:
+    def report(self, now: float) -> None:
         """Log what there is to say; `now` is the time of a monotonic clock, in seconds."""
         long = list(self._waits(_FIRST_WORD_S))
         if not long:
-            if self._told:
+            if self._reported:
                 log.info("the target answers the workers again")
-            self._told = False
+            self._reported = False
             return
-        if self._told and now < self._next:
+        if self._reported and now < self._next:
             return
-        self._told = True
+        self._reported = True
         self._next = now + _NEXT_WORD_S
         long.sort(key=lambda wait: -wait.seconds)
         log.warning(

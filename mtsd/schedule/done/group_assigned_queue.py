@@ -108,10 +108,10 @@ class GroupAssignedQueue:
         """Move past what is between groups: now, or when the groups before it are done."""
         if self._entries:
             newest = self.newest
-            _, told, known = self._reached.get(newest, (position, None, None))
+            _, reached_gtids, known = self._reached.get(newest, (position, None, None))
             self._reached[newest] = (
                 position,
-                told if gtids is None else gtids,
+                reached_gtids if gtids is None else gtids,
                 known if temporary is None else temporary,
             )
             return
@@ -137,11 +137,11 @@ class GroupAssignedQueue:
             if gtids is not None and gtid is not None:
                 gtids.advance(gtid)
             if reached and number in reached:
-                position, told, temporary = reached.pop(number)
+                position, reached_gtids, temporary = reached.pop(number)
                 if temporary is not None:
                     self._temporary = temporary
-                if gtids is None and told is not None:
-                    gtids = self._gtids = told.copy()
+                if gtids is None and reached_gtids is not None:
+                    gtids = self._gtids = reached_gtids.copy()
             self._position = position
             number += 1
         self._number = number - 1

@@ -53,27 +53,28 @@ SEQUENTIAL: Final = ChosenPolicy(
 """Where no policy makes a difference."""
 
 
-def chosen_policy(said: ServersSay) -> ChosenPolicy:
+def chosen_policy(both: ServersSay) -> ChosenPolicy:
     """Choose by rows where they tell something, by databases where they do not."""
-    if said.binlog_format != "ROW":
+    if both.binlog_format != "ROW":
         return ChosenPolicy(
-            "database", f"the source has binlog_format = {said.binlog_format}, and not all as rows"
+            "database",
+            f"the source has binlog_format = {both.binlog_format}, and not all as rows",
         )
-    if said.tracking == "WRITESET" and not said.merges:
-        return ChosenPolicy("logical_clock", f"{said.source} logs which rows transactions share")
-    if not said.tables:
+    if both.tracking == "WRITESET" and not both.merges:
+        return ChosenPolicy("logical_clock", f"{both.source} logs which rows transactions share")
+    if not both.tables:
         return ChosenPolicy(
             "database", "the target has no tables yet, whose keys would tell", is_final=False
         )
-    keyed = f"the keys of {said.tables - said.whole} of {said.tables} tables tell which rows change"
-    if 2 * said.whole >= said.tables:
+    keyed = f"the keys of {both.tables - both.whole} of {both.tables} tables tell which rows change"
+    if 2 * both.whole >= both.tables:
         return ChosenPolicy("database", f"only {keyed}")
-    return ChosenPolicy("row", f"{_no_clock(said)}, and {keyed}")
+    return ChosenPolicy("row", f"{_no_clock(both)}, and {keyed}")
 
 
-def _no_clock(said: ServersSay) -> str:
-    if said.merges and said.tracking == "WRITESET":
+def _no_clock(both: ServersSay) -> str:
+    if both.merges and both.tracking == "WRITESET":
         return "filter.rewrite_db makes one database of several"
-    if not said.tracking:
-        return f"{said.source} does not log which rows transactions share"
-    return f"the source has binlog_transaction_dependency_tracking = {said.tracking}"
+    if not both.tracking:
+        return f"{both.source} does not log which rows transactions share"
+    return f"the source has binlog_transaction_dependency_tracking = {both.tracking}"

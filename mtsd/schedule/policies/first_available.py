@@ -104,11 +104,11 @@ class FirstAvailable:
         """
         worker = self._worker
         longest = min(view.batch_groups, _RUN_GROUPS)
-        apart = self._bytes_since(number, mark, longest)
+        distance = self._bytes_since(number, mark, longest)
         self._count(
-            self._length(number, longest), is_close=apart <= _RUN_BYTES and mark >= self._first
+            self._length(number, longest), is_close=distance <= _RUN_BYTES and mark >= self._first
         )
-        if mark > view.mark and (apart <= _SHORTLY_BYTES or number - mark == 1):
+        if mark > view.mark and (distance <= _SHORTLY_BYTES or number - mark == 1):
             if not self._keeps_runs:
                 worker = self._owner(mark)
         elif view.groups[worker] and not (self._is_one and not view.frozen[worker]):

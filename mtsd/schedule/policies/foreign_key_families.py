@@ -56,13 +56,13 @@ def disjoint(sets: Iterable[frozenset[str]]) -> list[frozenset[str]]:
 
 def joined_with(sets: Iterable[frozenset[str]], databases: frozenset[str]) -> list[frozenset[str]]:
     """Return disjoint sets of databases with one more, which may join some of them."""
-    apart: list[frozenset[str]] = []
+    disjoint: list[frozenset[str]] = []
     for each in sets:
         if each.isdisjoint(databases):
-            apart.append(each)
+            disjoint.append(each)
         else:
             databases |= each
-    return [*apart, databases]
+    return [*disjoint, databases]
 
 
 def families(foreign_keys: Iterable[tuple[str, str]]) -> Mapping[str, str]:

@@ -177,12 +177,12 @@ class DumpContents:
     def _refused(self, error: ServerError) -> MtsdError:
         if error.number != ER.MASTER_FATAL_ERROR_READING_BINLOG:
             return in_options(self._live, error)
-        said = " ".join(error.text.split()).rstrip(".")
-        if "could not find first log file name" in said.lower():
-            said += ": it was purged"
+        answer = " ".join(error.text.split()).rstrip(".")
+        if "could not find first log file name" in answer.lower():
+            answer += ": it was purged"
         return SourceError(
             f"the source {self._live} cannot send {self._file} from byte {self._received} on:"
-            f" {said}"
+            f" {answer}"
         )
 
 

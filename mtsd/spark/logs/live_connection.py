@@ -146,10 +146,10 @@ def may_pass(error: MtsdError) -> bool:
 
 def in_options(live: LiveOptions, error: MtsdError) -> SourceError:
     """Return an error in terms of the options, which have no sections."""
-    said = explained(error) if isinstance(error, ServerError) else str(error)
+    message = explained(error) if isinstance(error, ServerError) else str(error)
     if isinstance(error, ConnectionLostError):
-        said = f"the source {live}: {said} (tried for {live.retry_seconds:g} s)"
-    return SourceError(_SECTION.sub("option ", said))
+        message = f"the source {live}: {message} (tried for {live.retry_seconds:g} s)"
+    return SourceError(_SECTION.sub("option ", message))
 
 
 async def _opened(live: LiveOptions) -> tuple[Connection, ServerTraits]:

@@ -74,9 +74,9 @@ class LiveOptions:
             try:
                 return Path(self.password_file).read_text(encoding="utf-8").rstrip("\r\n")
             except (OSError, UnicodeDecodeError) as error:
-                said = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+                why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
                 raise NeedsPersonError(
-                    f"option password_file = {self.password_file!r} cannot be read: {said}: it has"
+                    f"option password_file = {self.password_file!r} cannot be read: {why}: it has"
                     " to be there on the driver and on every executor"
                 ) from None
         if self.password_env:

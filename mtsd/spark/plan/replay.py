@@ -76,8 +76,8 @@ def replay(
             rows = sorted(tasks.collect())
     except PySparkException as error:
         lines = str(error).strip().splitlines()
-        said = failure_line(error) or (lines[-1] if lines else "it does not say why")
-        raise MtsdError(f"Spark could not simulate: {said}") from error
+        reason = failure_line(error) or (lines[-1] if lines else "it does not say why")
+        raise MtsdError(f"Spark could not simulate: {reason}") from error
     results = [
         TriedCandidate(candidates[row.number], _outcome(row.outcome)) for row in rows if row.outcome
     ]

@@ -45,7 +45,7 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._shape = shape
         self._logs = logs
         self._stop = request.options.end
-        self._look_again = 0.0
+        self._next_read = 0.0
         self._moved: dict[tuple[str, str], StreamOffset] = {}
         """Offsets at another server as they are at this one, by its UUID and their GTIDs."""
 
@@ -69,10 +69,10 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             offset = StreamOffset.of(start)
             if offset.place is None:
                 return self._first().as_json()
-            sleep(max(0.0, self._look_again - monotonic()))
+            sleep(max(0.0, self._next_read - monotonic()))
             begin, end = self._next(offset, limit)
             if end == begin.at:
-                self._look_again = monotonic() + _PAUSE_S
+                self._next_read = monotonic() + _PAUSE_S
                 return begin.as_json()
             executed = self._logs.executed_at(end)
             # All that was read at another server comes before this end: it has executed that.

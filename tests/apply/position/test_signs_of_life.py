@@ -25,7 +25,7 @@ def watched(sessions: Sequence[Sequence[Busy]], *, start: float, period: float, 
     life = SignsOfLife()
     for number in range(looks):
         now = start + number * period
-        life.look(
+        life.observe(
             [seen(id_, statements, now) for id_, statements in enumerate(sessions)],
             now - 0.01,
             now + 0.01,
@@ -62,7 +62,7 @@ def test_a_dead_one_that_goes_on_with_a_packet_is_not_alive(
     for number in range(60):
         now = start + number * 1.05
         alive = started <= now < ends[-1]
-        life.look([seen(1, packet, now)] if alive else [], now - 0.01, now + 0.01)
+        life.observe([seen(1, packet, now)] if alive else [], now - 0.01, now + 0.01)
     assert not life.alive
 
 
@@ -77,12 +77,12 @@ def test_a_step_of_the_servers_clock_is_no_life(step: float, at: int) -> None:
     for number in range(30):
         now = 30 + number * 1.05
         seconds = math.floor(now - 20 + (step if number >= at else 0))
-        life.look([Session(1, "Sleep", seconds, "", "")], now - 0.01, now + 0.01)
+        life.observe([Session(1, "Sleep", seconds, "", "")], now - 0.01, now + 0.01)
     assert not life.alive
 
 
 def test_sessions_that_follow_on_each_other_are_no_life() -> None:
     life = SignsOfLife()
     for number in range(30):
-        life.look([Session(number, "Sleep", 0, "", "")], number, number + 0.01)
+        life.observe([Session(number, "Sleep", 0, "", "")], number, number + 0.01)
     assert not life.alive

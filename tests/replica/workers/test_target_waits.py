@@ -136,7 +136,7 @@ def test_what_is_logged_of_waits_and_when() -> None:
 
     def looked(now: float) -> list[str]:
         with capture_logs() as records:
-            watch.look(now)
+            watch.report(now)
         return [str(record["event"]).split(":")[0] for record in records]
 
     structlog.reset_defaults()

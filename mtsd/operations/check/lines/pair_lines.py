@@ -91,12 +91,12 @@ def _gtids(
         yield Kind.GTIDS_NEEDED.line(setting=setting, server="source")
     if modes["source"] != "ON" and setting == "mirror" and gtids is Gtids.MIRROR:
         yield Kind.NOTHING_TO_MIRROR.line(value=modes["source"])
-    told = modes["source"] == "ON"
+    logged = modes["source"] == "ON"
     yield Kind.GTIDS.line(
         source=modes["source"],
         target=modes["target"],
         way=_way(way),
-        meaning=_MEANING[gtids if isinstance(gtids, Gtids) and told else Gtids.OFF],
+        meaning=_MEANING[gtids if isinstance(gtids, Gtids) and logged else Gtids.OFF],
     )
     if modes["source"] not in {"ON", "OFF"}:
         yield Kind.SOURCE_GTIDS_PARTLY.line(value=modes["source"])

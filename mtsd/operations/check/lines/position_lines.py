@@ -128,14 +128,14 @@ def _stopped(channel: ChannelFacts) -> Iterator[Line]:
 
 
 def _in_doubt(channel: ChannelFacts, target: TargetFacts) -> Iterator[Line]:
-    told: list[InDoubt] = []
+    unsettled: list[InDoubt] = []
     for doubt, verdict in verdicts(channel, target):
         if isinstance(verdict, Refused):
             yield refused_line(verdict)
         else:
-            told.append(doubt)
-    if told:
-        groups = listed([f"{doubt.number} ({doubt.kind})" for doubt in told])
+            unsettled.append(doubt)
+    if unsettled:
+        groups = listed([f"{doubt.number} ({doubt.kind})" for doubt in unsettled])
         yield Kind.IN_DOUBT.line(groups=groups)
 
 

@@ -54,17 +54,17 @@ def _refused(
 ) -> Line:
     if isinstance(error, NoTlsError):
         return Kind.TLS_NOT_OFFERED.line(server=server, wanted=f'"{settings.tls}"')
-    said = error if isinstance(error, ServerError) else error.said
-    if said is None:
+    answer = error if isinstance(error, ServerError) else error.answer
+    if answer is None:
         return Kind.SERVER_REFUSES.line(server=server, user=settings.user, reason=error)
-    if said.number in NOT_ALLOWED:
-        return Kind.ACCESS_DENIED.line(server=server, user=settings.user, reason=said.text)
-    if said.number in _HOST_REFUSED:
-        return Kind.HOST_REFUSED.line(server=server, user=settings.user, reason=said.text)
-    if said.number == ER.SECURE_TRANSPORT_REQUIRED:
+    if answer.number in NOT_ALLOWED:
+        return Kind.ACCESS_DENIED.line(server=server, user=settings.user, reason=answer.text)
+    if answer.number in _HOST_REFUSED:
+        return Kind.HOST_REFUSED.line(server=server, user=settings.user, reason=answer.text)
+    if answer.number == ER.SECURE_TRANSPORT_REQUIRED:
         return Kind.TLS_REQUIRED.line(server=server)
     return Kind.SERVER_REFUSES.line(
-        server=server, user=settings.user, reason=f"{said.text} ({said.number})"
+        server=server, user=settings.user, reason=f"{answer.text} ({answer.number})"
     )
 
 
