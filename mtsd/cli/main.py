@@ -25,6 +25,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "status": "show the state of the replica",
         "top": "watch the replica live: lag, throughput, workers, databases, waits",
         "position": "show or change the position on the target",
+        "takeover": "go on where the server's own replica stops",
         "distribute": "bind, pin and weigh databases, or freeze a worker, of a running daemon",
         "resolve": "settle an in-doubt group",
         "skip": "skip the group that stopped the replica",
@@ -36,6 +37,8 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """What each is for."""
+MOVES: Final = frozenset({"takeover", "handover", "switchover"})
+"""Those of `mtsd/cli/moves`."""
 
 _EXAMPLE = """\
 example:
@@ -90,7 +93,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def module_of(command: str) -> str:
     """Return the module of a command, which has a function `register`."""
-    return f"mtsd.cli.{command.replace('-', '_')}"
+    folder = "moves." if command in MOVES else ""
+    return f"mtsd.cli.{folder}{command.replace('-', '_')}"
 
 
 def _reader_is_gone() -> bool:

@@ -67,6 +67,8 @@ async def adopt_position(settings: Settings) -> Adopted:
                 *resolutions,
                 channel.tables.update_daemon(daemon_uuid),
                 channel.tables.identity.replace_identity(now),
+                # Who has the original's work has not that of the copy.
+                channel.tables.handed_over.delete(),
             ],
         )
         return Adopted(home, now, row.daemon_uuid, daemon_uuid, tuple(settled))

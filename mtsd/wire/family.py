@@ -10,6 +10,13 @@ from types import MappingProxyType
 from typing import Final
 
 from mtsd.model.server import Flavour, Version
+from mtsd.wire.replica_words import (
+    MARIADB_REPLICA,
+    MYSQL_REPLICA,
+    MYSQL_SLAVE,
+    SAYS_SOURCE,
+    ReplicaWords,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +33,8 @@ class ServerFamily:
     """Earlier versions have no such limits."""
     replica_status: tuple[tuple[Version, str], ...]
     """The statement that shows its own replica's channels, by version, the newest first."""
+    replica_words: tuple[tuple[Version, ReplicaWords], ...]
+    """The other statements about its own replica, by version, the newest first."""
     shows_replica: str
     """The privilege that lets a user see them."""
     set_for_good: str
@@ -47,6 +56,7 @@ _MYSQL: Final = ServerFamily(
     unlimited=b"SET @@session.max_execution_time=0",
     unlimited_since=(5, 7, 8),
     replica_status=(((8, 0, 22), "SHOW REPLICA STATUS"), ((0, 0, 0), "SHOW SLAVE STATUS")),
+    replica_words=((SAYS_SOURCE, MYSQL_REPLICA), ((0, 0, 0), MYSQL_SLAVE)),
     shows_replica="REPLICATION CLIENT",
     set_for_good="SET PERSIST",
     has_domains=False,
@@ -62,6 +72,7 @@ _MARIADB: Final = ServerFamily(
     unlimited_since=(0, 0, 0),
     # Without ALL, only of the connection without a name.
     replica_status=(((0, 0, 0), "SHOW ALL SLAVES STATUS"),),
+    replica_words=(((0, 0, 0), MARIADB_REPLICA),),
     shows_replica="SLAVE MONITOR",
     set_for_good="in its option file, and with SET GLOBAL:",
     has_domains=True,

@@ -59,7 +59,7 @@ def replica_status_statement(server: ServerVersion) -> str:
 
 def replica_status(row: Mapping[str, Value]) -> ReplicaStatus:
     """Parse a row of SHOW REPLICA STATUS, or of its older equivalents."""
-    columns = {_today(name): value for name, value in row.items()}
+    columns = {today_named(name): value for name, value in row.items()}
 
     def text(*names: str) -> str:
         return next((str(columns[name]) for name in names if columns.get(name) is not None), "")
@@ -100,11 +100,11 @@ async def registered_replicas(connection: Connection, version: Version) -> list[
 
 def registered_replica(row: Mapping[str, Value]) -> RegisteredReplica:
     """Parse a row of SHOW REPLICAS, or of its older equivalents."""
-    columns = {_today(name): value for name, value in row.items()}
+    columns = {today_named(name): value for name, value in row.items()}
     uuid = str(columns.get("replica_uuid") or "").lower()
     return RegisteredReplica(int(str(columns["server_id"])), uuid)
 
 
-def _today(column: str) -> str:
+def today_named(column: str) -> str:
     """Return the present name of a column, in lower case."""
     return column.lower().replace("master", "source").replace("slave", "replica")

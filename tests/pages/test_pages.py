@@ -156,9 +156,10 @@ def test_taken_over_and_handed_over(
         insert(source, "by the own replica")
         daemon = DaemonProcess(source, target, tmp_path, {"source.start": ""})
         daemon.configure()
-        stop, place, forget, purge, reset, configure = Page("take-over.md").steps
+        look, take, stop, place, forget, purge, reset, configure = Page("take-over.md").steps
         shell.run(*configure)
         wait_until_replicated(source, target)
+        assert "nothing was done" in shell.run(*look)
         said = refused(capsys, *place)
         assert "STOP REPLICA" in said
         shell.run(*stop)
@@ -176,6 +177,11 @@ def test_taken_over_and_handed_over(
         assert target.sql(ROWS) == source.sql(ROWS)
         for line in Page("gtids.md").steps[0]:
             assert "gtid" in shell.run(line)
+        (tmp_path / "admin.pw").touch(mode=0o600)
+        assert "taken over: " in shell.run(*take)
+        insert(source, "by mtsd again")
+        catch_up(daemon)
+        assert target.sql(ROWS) == source.sql(ROWS)
 
 
 def test_failover_promotion_and_upgrade(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from mtsd.apply.position.handed_over_table import HANDED_OVER
 from mtsd.apply.position.last_stop_table import LAST_STOP
 from mtsd.apply.position.policy_table import CHOSEN_POLICY
 from mtsd.apply.position.worker_info import COLUMNS
@@ -19,14 +20,14 @@ LOCK_TOKEN = "slave_lock_token"  # noqa: S105 - the name of a table
 """Made before all others, as their locks have it in their names."""
 TABLES = (
     *FIRST_TABLES, *OF_FAILED_GROUPS, RULES_TABLE, PREPARED, SPLIT_BRANCHES, DESPITE_EXECUTED,
-    IDENTITY, LAST_STOP, CHOSEN_POLICY, LOCK_TOKEN,
+    IDENTITY, LAST_STOP, CHOSEN_POLICY, HANDED_OVER, LOCK_TOKEN,
 )  # fmt: skip
 """All of them; a start adds those that an older mtsd has not created."""
 STATUS_TABLES = "replication_applier_status_by_worker", "heartbeat"
 """Beside them, if they are asked for: they say how it goes, and no start reads them."""
 _PROVING_NOTHING = {
     "slave_relay_log_info", RULES_TABLE, DESPITE_EXECUTED, IDENTITY, LAST_STOP,
-    CHOSEN_POLICY, LOCK_TOKEN,
+    CHOSEN_POLICY, HANDED_OVER, LOCK_TOKEN,
 }  # fmt: skip
 PROVING = tuple(name for name in TABLES if name not in _PROVING_NOTHING)
 """Those that say something about numbers of groups, which begin again with a channel."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from mtsd.apply.position.despite_table import DespiteTable
 from mtsd.apply.position.failed_groups import FailedGroups
+from mtsd.apply.position.handed_over_table import HandedOverTable
 from mtsd.apply.position.in_doubt_table import InDoubtTable
 from mtsd.apply.position.last_stop_table import LastStopTable
 from mtsd.apply.position.lock_names import TokenTable
@@ -109,6 +110,7 @@ class PositionTables:
         self.identity = IdentityTable(schema, channel)
         self.last_stop = LastStopTable(schema, channel)
         self.policy = PolicyTable(schema, channel)
+        self.handed_over = HandedOverTable(schema, channel)
         self._relay_log_info = ChannelTable(_CHANNELS, schema, channel)
         self._rules = ChannelTable(_RULES, schema, channel)
         self.despite = DespiteTable(schema, channel)
@@ -131,6 +133,7 @@ class PositionTables:
             self.identity.definition(),
             self.last_stop.definition(),
             self.policy.definition(),
+            self.handed_over.definition(),
             TokenTable(self.schema).definition(),
         ]
 
@@ -258,6 +261,7 @@ class PositionTables:
             self.failed.delete_stopped(),
             self.split.delete(),
             self.policy.delete(),
+            self.handed_over.delete(),
         ]
 
     def settled(self, row: WorkerRow, number: int) -> list[bytes]:

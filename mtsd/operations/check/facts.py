@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mtsd.apply.position.failed_groups import StoppedGroup
+from mtsd.apply.position.handed_over_table import HandedOver
 from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.apply.position.prepared_table import PreparedRow
 from mtsd.apply.position.split_table import SPLIT
@@ -189,6 +190,8 @@ class PositionFacts:
     """What a person wants applied, although the target has executed it."""
     chosen: ChosenPolicy | None = None
     """What parallel_type = "auto" has come to for the channel."""
+    handed_over: HandedOver | None = None
+    """Who applies the source instead of the channel."""
 
     @property
     def xids_in_doubt(self) -> frozenset[XaXid]:

@@ -67,7 +67,9 @@ async def copied_by_own_replica(
         )
     copied = copied_by(found[0])
     if not copied.gtids and not SERVERS[target.flavour].has_domains:
-        await _require_no_gaps(connection, found[0])
+        refused = await gap_of(connection, found[0])
+        if refused is not None:
+            raise NeedsPersonError(str(refused))
     return copied
 
 
@@ -82,7 +84,11 @@ def past_the_mark(
     return refuse(PAST_THE_MARK, worker=furthest, place=channel.executed)
 
 
-async def _require_no_gaps(connection: Connection, channel: ReplicaStatus) -> None:
+async def gap_of(connection: Connection, channel: ReplicaStatus) -> Refused | None:
+    """Refuse a channel of a MySQL that has transactions missing between its workers.
+
+    Raises NeedsPersonError if that cannot be seen; ServerError, ConnectionLostError.
+    """
     try:
         rows = await connection.query(
             "SELECT Channel_name, Master_log_name, Master_log_pos FROM mysql.slave_worker_info"
@@ -91,9 +97,7 @@ async def _require_no_gaps(connection: Connection, channel: ReplicaStatus) -> No
         if error.number not in NOT_ALLOWED:
             raise
         raise NeedsPersonError(str(refuse(UNSEEN, error=error.text))) from None
-    refused = past_the_mark(
+    return past_the_mark(
         channel,
         [(str(name), Position(str(file), int(str(offset)))) for name, file, offset in rows],
     )
-    if refused is not None:
-        raise NeedsPersonError(str(refused))

@@ -37,6 +37,7 @@ from mtsd.replica.core.limits import splits
 from mtsd.replica.guards.domain_watch import DomainWatch
 from mtsd.replica.guards.executed_beyond import read_held, refusal
 from mtsd.replica.guards.guard import Guard
+from mtsd.replica.guards.handed_over import require_no_fence
 from mtsd.replica.guards.lenient_target import read_leniency
 from mtsd.replica.guards.own_replica import KnownServer
 from mtsd.replica.recovery.recovery import Recovered, adopt_source, make_tables, recover
@@ -286,6 +287,7 @@ async def _recover(
     progress.doing = "reads the position tables"
     await make_tables(session.connection, tables)
     await record_home(session.connection, tables, identity_now(session.traits), earlier)
+    await require_no_fence(session.connection, tables)
     others = await first_start(settings, session, tables, locks)
     count = worker_count(settings)
     in_order = keeps_order(settings.replica)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mtsd.apply.position.handed_over_table import HandedOver
 from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.apply.position.position_tables import ChannelRow, PositionTables
 from mtsd.model.gtid import GtidSet
@@ -204,6 +205,13 @@ def _(stage: Stage) -> None:
     holes = ":".join(str(number) for number in range(1, 999, 2))
     stage.source.sql(f"SET GLOBAL gtid_purged = '+{STRANGE}:{holes}'")
     stage.leave()
+
+
+@situation("handed over", Kind.HANDED_OVER)
+def _(stage: Stage) -> None:
+    stage.leave()
+    fence = HandedOver("the server's own replica", "takeover --execute")
+    stage.change(stage.tables.handed_over.replace_fence(fence))
 
 
 @situation("going on by GTID")

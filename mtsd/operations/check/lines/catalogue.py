@@ -9,7 +9,7 @@ from mtsd.apply.session import own_domain, pinning
 from mtsd.control import policy_advice
 from mtsd.operations.check.lines.line import KindOfLine, caution, error, ok, refusal, warning
 from mtsd.replica.core import apply_mode, gtid_mode
-from mtsd.replica.guards import circles, lenient_target, own_replica
+from mtsd.replica.guards import circles, handed_over, lenient_target, own_replica
 from mtsd.replica.guards.executed_beyond import EXECUTED_BEYOND
 from mtsd.replica.guards.one_channel import MEETING, ON_ANOTHER_CHANNEL
 from mtsd.replica.recovery import verdict
@@ -397,6 +397,7 @@ class Kind(KindOfLine):
     POSITION_TABLES_VERSION = refusal("target position tables", position_schema.VERSION)
     POSITION_TABLES_ENGINE = refusal("target position tables", position_schema.NO_TRANSACTIONS)
     POSITION_COPIED = refusal("target position tables", target_identity.COPIED)
+    HANDED_OVER = refusal("target position", handed_over.FENCED)
     TARGET_MOVED = warning(
         "target position tables",
         "the target is {now} now, and was {before} at the last start: moved, or a copy of that"

@@ -21,6 +21,7 @@ from mtsd.operations.check.lines.catalogue import Kind
 from mtsd.operations.check.lines.line import Line, duration, listed
 from mtsd.operations.check.lines.refused_line import refused_line
 from mtsd.replica.core.filters import rules_of
+from mtsd.replica.guards.handed_over import fenced
 from mtsd.replica.guards.one_channel import Channel, rival
 from mtsd.source.continuation import Adopt
 from mtsd.source.source_log import retention_of
@@ -59,6 +60,9 @@ def position_lines(settings: Settings, target: TargetFacts) -> Iterator[Line]:
         yield refused_line(refused)
     elif facts.home is not None and facts.home != now:
         yield Kind.TARGET_MOVED.line(before=facts.home.place, now=now.place)
+    given_away = fenced(facts.handed_over)
+    if given_away is not None:
+        yield refused_line(given_away)
     mark = channel.mark
     gtids = f", {_shown(mark.gtids)}" if mark.gtids else ""
     yield Kind.POSITION.line(position=mark.position, number=mark.number, gtids=gtids)

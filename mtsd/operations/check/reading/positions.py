@@ -1,6 +1,7 @@
 """Reads what the position schema holds, as facts of the target's check."""
 
 from mtsd.apply.position.failed_groups import SkippedGroup, StoppedGroup
+from mtsd.apply.position.handed_over_table import HANDED_OVER, HandedOver
 from mtsd.apply.position.lock_names import CHANNEL, read_locks
 from mtsd.apply.position.policy_table import CHOSEN_POLICY
 from mtsd.apply.position.position_schema import (
@@ -24,6 +25,7 @@ from mtsd.operations.check.facts import (
     ChannelFacts,
     PositionFacts,
 )
+from mtsd.replica.guards.handed_over import read_fence
 from mtsd.replica.guards.one_channel import Channel, read_channels
 from mtsd.replica.recovery.recovery import ExistingTables, read_failed, read_tables, read_workers
 from mtsd.replica.run.policy_choice import read_chosen
@@ -48,6 +50,7 @@ async def read_position(connection: Connection, tables: PositionTables) -> Posit
     despite = GtidSet()
     chosen: ChosenPolicy | None = None
     home: TargetIdentity | None = None
+    handed_over: HandedOver | None = None
     try:
         found = await read_tables(connection, tables)
         if found.engines.keys() >= set(FIRST_TABLES):
@@ -69,6 +72,8 @@ async def read_position(connection: Connection, tables: PositionTables) -> Posit
             chosen = await read_chosen(connection, tables)
         if IDENTITY in found.engines:
             home = await read_home(connection, tables)
+        if HANDED_OVER in found.engines:
+            handed_over = await read_fence(connection, tables)
     except ServerError as error:
         refused = error.text
     return PositionFacts(
@@ -84,6 +89,7 @@ async def read_position(connection: Connection, tables: PositionTables) -> Posit
         remains,
         despite,
         chosen,
+        handed_over,
     )
 
 

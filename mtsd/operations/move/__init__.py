@@ -1,0 +1,1 @@
+"""Moves: `mtsd takeover`, `mtsd handover` and `mtsd switchover`."""

@@ -1,0 +1,107 @@
+"""Carries out the steps of a move, and puts everything back if they do not all succeed."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from mtsd.model.errors import MtsdError, NeedsPersonError
+from mtsd.operations.move.admin import AdminSession
+from mtsd.operations.move.record import Record, in_words
+from mtsd.operations.move.steps import Act, Heading, Journey, MoveStatement, MoveStep
+
+Tasks = Mapping[str, Callable[[], Awaitable[str]]]
+"""What carries out a task, by its name; it returns what it has found, "" if nothing."""
+_UNDO_S: Final = 60.0
+"""How long one act of the way back may take: nobody waits for ever for what cannot be undone."""
+
+
+class Hands:
+    """What acts are carried out with: sessions by server, and tasks by name."""
+
+    def __init__(self, sessions: Mapping[str, AdminSession], tasks: Tasks) -> None:
+        self._sessions = sessions
+        self._tasks = tasks
+
+    async def carry(self, act: Act) -> str:
+        """Carry out an act; return what was found. Raises MtsdError."""
+        if isinstance(act, MoveStatement):
+            await self._sessions[act.server].run(act)
+            return ""
+        return await self._tasks[act.name]()
+
+
+async def carry_out(
+    steps: tuple[MoveStep, ...], hands: Hands, record: Record, limit: float
+) -> None:
+    """Carry out all steps within `limit` seconds, or undo what has begun.
+
+    Being cancelled (Ctrl-C) undoes it as well. Raises NeedsPersonError that says what was put back
+    and what was not, and whatever else the steps raise, after that.
+    """
+    journey = Journey(steps)
+    told = -1
+    try:
+        async with asyncio.timeout(limit):
+            while journey.way is Heading.FORWARD and (act := journey.due) is not None:
+                if journey.step != told:
+                    told = journey.step
+                    record.say(f"{told + 1}. {steps[told].name}")
+                _note(record, act)
+                found = await hands.carry(act)
+                if found:
+                    record.say(f"   {found}")
+                journey = journey.succeeded()
+    except BaseException as error:
+        why = _why(error, limit)
+        record.say(f"not done: {why}")
+        back = asyncio.create_task(_put_back(journey.failed(), hands, record))
+        while not back.done():
+            try:
+                await asyncio.shield(back)
+            except asyncio.CancelledError:
+                record.say("it is being put back: wait for that")
+        said = f"{why}. {_said_after(back.result())}"
+        record.keep(said)
+        if isinstance(error, MtsdError | TimeoutError | asyncio.CancelledError):
+            raise NeedsPersonError(said) from error
+        raise
+
+
+async def _put_back(journey: Journey, hands: Hands, record: Record) -> Journey:
+    while (act := journey.due) is not None:
+        _note(record, act, "back: ")
+        try:
+            async with asyncio.timeout(_UNDO_S):
+                found = await hands.carry(act)
+        except (MtsdError, TimeoutError) as error:
+            record.say(f"   not undone: {_why(error, _UNDO_S)}")
+            journey = journey.failed()
+        else:
+            if found:
+                record.say(f"   {found}")
+            journey = journey.succeeded()
+    return journey
+
+
+def _note(record: Record, act: Act, prefix: str = "") -> None:
+    record.say(f"   {prefix}{in_words(act)}")
+
+
+def _why(error: BaseException, limit: float) -> str:
+    if isinstance(error, TimeoutError):
+        return f"it took longer than {limit:g} s"
+    if isinstance(error, asyncio.CancelledError):
+        return "interrupted"
+    return str(error).rstrip(".") or repr(error)
+
+
+def _said_after(journey: Journey) -> str:
+    if journey.way is Heading.STUCK:
+        return (
+            f"Step {journey.step + 1} ({journey.steps[journey.step].name}) is left to be done: what"
+            " comes before it is done for good"
+        )
+    if not journey.not_undone:
+        return "Everything is as it was before"
+    left = "; ".join(map(in_words, journey.not_undone))
+    return f"Not everything could be put back, so do it by hand: {left}"

@@ -1,0 +1,117 @@
+"""A move as steps that can be undone: what is due next, and what remains to be put back.
+
+Nothing here waits, and nothing is sent. A move goes forward act by act. If one fails, or somebody
+interrupts it, the step that has begun is undone, and then those before it, the last one first:
+
+    >>> stop = MoveStep("stop", (Task("stop", "stops"),), (Task("start", "starts"),))
+    >>> record = MoveStep("record", (Task("record", "records"),), (Task("forget", "forgets"),))
+    >>> journey = Journey((stop, record)).succeeded()
+    >>> journey.due.name
+    'record'
+    >>> back = journey.failed()
+    >>> [act.name for act in (back.due, back.succeeded().due)]
+    ['forget', 'start']
+
+An act may have been carried out although it has failed (a connection that is lost tells nothing),
+so the undo of a step has to be right whether its acts were carried out, or not, or in part. After a
+step that is `final` nothing is undone any more: then others may rely on what was done.
+"""
+
+import enum
+from dataclasses import dataclass, field, replace
+
+
+@dataclass(frozen=True, slots=True)
+class MoveStatement:
+    """A statement on the "source" or the "target"; `shown` is it without a password."""
+
+    server: str
+    sql: str = field(repr=False)
+    shown: str
+
+    @classmethod
+    def plain(cls, server: str, sql: str) -> "MoveStatement":
+        """Return one that has no password in it."""
+        return cls(server, sql, sql)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What mtsd does itself, or waits for, under a name; `words` say it to a person."""
+
+    name: str
+    words: str
+
+
+Act = MoveStatement | Task
+
+
+@dataclass(frozen=True, slots=True)
+class MoveStep:
+    """A part of a move that is undone as a whole."""
+
+    name: str
+    acts: tuple[Act, ...]
+    undo: tuple[Act, ...] = ()
+    final: bool = False
+    """Once it is carried out, neither it nor what was before it is undone."""
+
+
+class Heading(enum.Enum):
+    """Where a move is going."""
+
+    FORWARD = "forward"
+    BACK = "back"
+    ARRIVED = "arrived"
+    PUT_BACK = "put back"
+    STUCK = "stuck"
+    """It has failed after a final step: what is missing has to be done by a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Journey:
+    """How far a move has come. Immutable: each event returns what is then."""
+
+    steps: tuple[MoveStep, ...]
+    step: int = 0
+    act: int = 0
+    way: Heading = Heading.FORWARD
+    left: tuple[Act, ...] = ()
+    """What is still to be undone, on the way back."""
+    not_undone: tuple[Act, ...] = ()
+    """What could not be undone."""
+
+    @property
+    def due(self) -> Act | None:
+        """What has to be done now; None once it is over."""
+        if self.way is Heading.FORWARD:
+            return self.steps[self.step].acts[self.act]
+        return self.left[0] if self.left else None
+
+    def succeeded(self) -> "Journey":
+        """Return what is once the act that was due is carried out."""
+        if self.way is Heading.BACK:
+            return _one_less(self)
+        if self.act + 1 < len(self.steps[self.step].acts):
+            return replace(self, act=self.act + 1)
+        if self.step + 1 < len(self.steps):
+            return replace(self, step=self.step + 1, act=0)
+        return replace(self, way=Heading.ARRIVED)
+
+    def failed(self) -> "Journey":
+        """Return what is once the act that was due has failed, or the move was interrupted."""
+        if self.way is Heading.BACK:
+            # The rest is undone all the same: each part that is left behind is one too many.
+            return _one_less(replace(self, not_undone=(*self.not_undone, self.left[0])))
+        if self.way is not Heading.FORWARD:
+            return self
+        if any(step.final for step in self.steps[: self.step]):
+            return replace(self, way=Heading.STUCK)
+        begun = reversed(self.steps[: self.step + 1])
+        left = tuple(act for step in begun for act in step.undo)
+        return replace(self, way=Heading.BACK if left else Heading.PUT_BACK, left=left)
+
+
+def _one_less(journey: Journey) -> Journey:
+    left = journey.left[1:]
+    return replace(journey, left=left, way=Heading.BACK if left else Heading.PUT_BACK)

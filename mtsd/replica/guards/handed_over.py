@@ -1,0 +1,32 @@
+"""The fence of a channel that was handed over: whoever has it now applies everything already."""
+
+from mtsd.apply.position.handed_over_table import HandedOver
+from mtsd.apply.position.position_tables import PositionTables
+from mtsd.model.errors import NeedsPersonError
+from mtsd.model.outcome.reason import Reason, Refused, refuse
+from mtsd.wire.connection import Connection
+
+FENCED = Reason(
+    "this channel was handed over to {to} at {since}: both would apply everything",
+    "leave mtsd stopped; mtsd {comes_back_by}{config} takes it back",
+)
+
+
+def fenced(fence: HandedOver | None) -> Refused | None:
+    """Refuse a channel that has a fence."""
+    if fence is None:
+        return None
+    since = "" if fence.since is None else fence.since.strftime("%Y-%m-%d %H:%M:%S UTC")
+    return refuse(FENCED, to=fence.to, since=since, comes_back_by=fence.comes_back_by)
+
+
+async def read_fence(connection: Connection, tables: PositionTables) -> HandedOver | None:
+    """Query the fence of a channel. Raises ServerError, ConnectionLostError."""
+    return tables.handed_over.fence(await connection.query(tables.handed_over.select()))
+
+
+async def require_no_fence(connection: Connection, tables: PositionTables) -> None:
+    """Raise NeedsPersonError if the channel was handed over; ServerError, ConnectionLostError."""
+    refused = fenced(await read_fence(connection, tables))
+    if refused is not None:
+        raise NeedsPersonError(str(refused))

@@ -1,0 +1,128 @@
+"""`mtsd takeover` on servers whose own replica applies."""
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from mtsd.wire.replica_words import MARIADB_REPLICA, MYSQL_REPLICA
+from tests.fix_daemon import catch_up, command, stopped
+from tests.fix_families import mariadbs
+from tests.operations.move.moving import (
+    ROWS,
+    SHOP,
+    insert,
+    move,
+    replicate_by_itself,
+    report_of,
+    wait_for_rows,
+)
+from tests.replica.daemon_process import DaemonProcess
+from tests.servers.mysqld import GTIDS, NO_GTIDS
+from tests.servers.pair import Pair
+
+pytestmark = pytest.mark.servers
+
+PARALLEL = {
+    "replica_parallel_workers": 4, "replica_preserve_commit_order": 0, "skip_replica_start": 1,
+    "relay_log_recovery": 0,
+}  # fmt: skip
+
+
+def test_by_gtid_and_nothing_happens_before_it_is_asked_for(tmp_path: Path) -> None:
+    with Pair(GTIDS, GTIDS) as pair:
+        source, target = pair.source, pair.target
+        source.sql(SHOP)
+        replicate_by_itself(pair, MYSQL_REPLICA, "SOURCE_AUTO_POSITION = 1")
+        insert(source, "by the own replica")
+        wait_for_rows(pair)
+        daemon = DaemonProcess(source, target, tmp_path)
+        daemon.configure()
+        said = command(daemon, "takeover")
+        assert "on the target: STOP REPLICA FOR CHANNEL ''" in said
+        assert "on the target: RESET REPLICA ALL FOR CHANNEL ''" in said
+        assert "nothing was done" in said
+        assert "own replica" in stopped(pair, tmp_path)
+        # What differs is refused by its name.
+        target.sql(
+            "STOP REPLICA SQL_THREAD; CHANGE REPLICATION FILTER REPLICATE_IGNORE_DB = (old, new),"
+            " REPLICATE_REWRITE_DB = ((a, b)); CHANGE REPLICATION SOURCE TO SOURCE_DELAY = 1;"
+            " START REPLICA SQL_THREAD"
+        )
+        said = command(daemon, "takeover")
+        assert 'config.toml: ignore_db = ["old", "new"]' in said
+        assert 'config.toml: rewrite_db = [["a", "b"]]' in said
+        assert "config.toml: delay = 1" in said
+        assert "--accept filter" in move(daemon, "takeover", status=3)
+        daemon.settings["filter.ignore_db"] = ["old", "new"]
+        daemon.settings["filter.rewrite_db"] = [["a", "b"]]
+        daemon.configure()
+        # The own replica goes on where the position cannot be recorded.
+        target.sql("ALTER TABLE mtsd.slave_worker_info ADD COLUMN More INT")
+        said = move(daemon, "takeover", "--accept", "delay", status=3)
+        assert "Everything is as it was before" in said
+        assert "back: on the target: START REPLICA" in report_of(daemon)
+        insert(source, "by the own replica again")
+        wait_for_rows(pair)
+        target.sql("ALTER TABLE mtsd.slave_worker_info DROP COLUMN More")
+        said = move(daemon, "takeover", "--accept", "delay")
+        assert "taken over: 6 transactions, equal at GTID" in said
+        assert target.sql("SHOW REPLICA STATUS") == []
+        insert(source, "by mtsd")
+        catch_up(daemon)
+        assert target.sql(ROWS) == source.sql(ROWS)
+        assert "no channel" in move(daemon, "takeover", status=3)
+        pair.discard()
+
+
+def test_by_file_with_gaps_between_the_workers_of_a_killed_server(tmp_path: Path) -> None:
+    with Pair(NO_GTIDS, {**NO_GTIDS, **PARALLEL}) as pair:
+        source, target = pair.source, pair.target
+        source.sql(f"{SHOP}; CREATE TABLE shop.held (id INT PRIMARY KEY)")
+        replicate_by_itself(pair, MYSQL_REPLICA, "SOURCE_AUTO_POSITION = 0")
+        insert(source, "before the gap")
+        wait_for_rows(pair)
+        # One worker waits for a lock, and the others go past it.
+        with closing(target.client()) as client, client.cursor() as cursor:
+            cursor.execute("BEGIN")
+            cursor.execute("INSERT INTO shop.held VALUES (1)")
+            source.sql("INSERT INTO shop.held VALUES (1)")
+            insert(source, "past the gap", "past the gap, too")
+            wait_for_rows(pair)
+            target.kill()
+        target.start()
+        daemon = DaemonProcess(source, target, tmp_path)
+        daemon.configure()
+        said = command(daemon, "takeover")
+        assert "something is missing between its workers" in said
+        assert "START REPLICA SQL_THREAD UNTIL SQL_AFTER_MTS_GAPS" in said
+        assert target.sql("SELECT * FROM shop.held") == []
+        said = move(daemon, "takeover")
+        assert "nothing is missing up to binlog" in said
+        assert target.sql("SELECT * FROM shop.held") == [(1,)]
+        insert(source, "by mtsd")
+        catch_up(daemon)
+        assert len(source.sql(ROWS)) == 4
+        assert target.sql(ROWS) == source.sql(ROWS)
+        pair.discard()
+
+
+def test_from_the_own_replica_of_a_mariadb(tmp_path: Path) -> None:
+    with mariadbs("11.8", options={"binlog_row_metadata": "FULL"}) as pair:
+        source, target = pair.source, pair.target
+        source.sql(SHOP)
+        replicate_by_itself(pair, MARIADB_REPLICA, "MASTER_USE_GTID = slave_pos")
+        insert(source, "by the own replica")
+        wait_for_rows(pair)
+        daemon = DaemonProcess(source, target, tmp_path)
+        daemon.configure()
+        said = move(daemon, "takeover")
+        assert "STOP SLAVE" in said
+        assert "RESET SLAVE ALL" in said
+        assert "equal at GTID 0-1-" in said
+        assert target.sql("SHOW ALL SLAVES STATUS") == []
+        insert(source, "by mtsd")
+        catch_up(daemon)
+        assert len(source.sql(ROWS)) == 2
+        assert target.sql(ROWS) == source.sql(ROWS)
+        pair.discard()
