@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from threading import Event, Thread
 from typing import Final
@@ -63,6 +64,15 @@ class MariadbLoad:
                 with closing(self._source.client(database)) as client, client.cursor() as cursor:
                     for statement in TABLES:
                         cursor.execute(statement)
+
+    def run(self, transactions: int) -> None:
+        """Write so many transactions by each of the writers, side by side and without a pause."""
+
+        def write(worker: int) -> None:
+            self.write(worker, until=Event(), transactions=transactions)
+
+        with ThreadPoolExecutor(len(DATABASES)) as pool:
+            list(pool.map(write, range(len(DATABASES))))
 
     @contextmanager
     def running(self, pause: float = 0.01) -> Iterator[None]:

@@ -40,7 +40,7 @@ class MixedLoad:
         self,
         server: Server,
         seed: int,
-        databases: int = 8,
+        databases: int = 4,
         connections: int = 4,
         *,
         mix: Mix | None = None,

@@ -320,6 +320,14 @@ class SideBySide:
         if failed:
             raise failed[0]
 
+    def run(self, completed: int, rate: float) -> None:
+        """Run all sessions until so many transactions are completed; AssertionError after 120 s."""
+        deadline = time.monotonic() + 120
+        with self.running(rate):
+            while self.completed < completed:
+                assert time.monotonic() < deadline, self.completed
+                time.sleep(0.02)
+
     def complete_all(self, *, but: int = 0) -> None:
         """Complete what the sessions have prepared, except for so many of each."""
         for session in self._sessions:

@@ -64,7 +64,7 @@ def soak(folder: Path, seconds: float, every: float, rate: float | None) -> Iter
     `rate` is in transactions a second, None for as many as there can be.
     """
     with Pair(GTIDS, GTIDS) as pair:
-        load = MixedLoad(pair.source, seed=int(seconds))
+        load = MixedLoad(pair.source, seed=int(seconds), databases=8)
         load.prepare()
         # A Python of its own: what the tests have loaded is not what is measured.
         with DaemonProcess(pair.source, pair.target, folder, forked=False) as daemon:

@@ -120,8 +120,7 @@ def test_group_commits_of_mariadb(tmp_path: Path) -> None:
     with mariadbs(options=waits) as pair:
         load = MariadbLoad(pair.source, 3, ("ROW", "ROW", "MIXED"))
         load.prepare()
-        with load.running(pause=0.0):
-            time.sleep(4)
+        load.run(transactions=80)
         settings: dict[str, Value] = {
             **ANY_TIME,
             "replica.parallel_type": "commit_parent",

@@ -110,8 +110,7 @@ def test_prepared_transactions(policy: str, tmp_path: Path) -> None:
         load.prepare()
         settings: dict[str, Value] = {"replica.parallel_type": policy}
         with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
-            with load.running(rate=40):
-                time.sleep(5)
+            load.run(completed=100, rate=40)
             load.complete_all(but=1)
             assert_equal(pair, daemon)
             daemon.kill()

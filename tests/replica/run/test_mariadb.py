@@ -188,8 +188,7 @@ def test_a_backlog_by_another_policy(policy: str, tmp_path: Path) -> None:
     with mariadbs("11.8", "11.8", options={**COMPRESSED, **waits}) as pair:
         load = MariadbLoad(pair.source, 2, ("ROW", "ROW", "MIXED", "STATEMENT"))
         load.prepare()
-        with load.running(pause=0.0):
-            time.sleep(4)
+        load.run(transactions=80)
         settings: dict[str, Value] = {"replica.parallel_type": policy}
         caught_up(DaemonProcess(pair.source, pair.target, tmp_path, settings))
         assert unequal(pair.source, pair.target) == []

@@ -1,7 +1,6 @@
 """XA transactions under every policy: the same data and the same ones prepared, through kills."""
 
 import random
-import time
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -63,8 +62,7 @@ def source_of(series: str, made: dict[str, Server]) -> Server:
         made[series] = server
         load = load_of(series, server, 5)
         load.prepare()
-        with load.running(rate=60):
-            time.sleep(4)
+        load.run(completed=200, rate=60)
         load.complete_all(but=1)
     return made[series]
 
