@@ -36,7 +36,7 @@ DIRECT = (
     "tests/apply/rows/test_bundle.py", "tests/apply/tables/test_changed_keys.py",
     "tests/wire/test_framing.py",
 )  # fmt: skip
-"""What tests the compiled modules directly, and goes through small worlds whole."""
+"""What tests the compiled modules directly, and goes through small worlds."""
 WHOLE = (
     *(f"tests/{folder}" for folder in ("binlog", "model", "schedule", "apply", "wire")),
     "tests/replica/run/test_equality.py", "tests/replica/recovery/test_kills.py",

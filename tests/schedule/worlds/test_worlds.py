@@ -2,24 +2,29 @@
 
 from itertools import product
 
-from tests.schedule.worlds.whole_worlds import ONE_IN, distinct, leading, some
+from tests.schedule.worlds.whole_worlds import distinct, leading, some
 
 
 def test_a_sample_has_every_item_at_every_place() -> None:
     every = list(product("abcdef", repeat=3))
-    sample = some(every, whole=False)
-    assert sample == some(every, whole=False)
+    sample = some(every, one_in=8)
+    assert sample == some(every, one_in=8)
     assert [each for each in every if each in sample] == sample
-    assert len(every) / ONE_IN <= len(sample) <= len(every) / 5
+    assert len(every) / 8 <= len(sample) <= len(every) / 5
     assert {item for world in sample for item in enumerate(world)} == set(
         product(range(3), "abcdef")
     )
-    assert some("a", whole=False) == ["a"]
+    assert some("a", one_in=8) == ["a"]
 
 
 def test_the_whole_is_the_whole() -> None:
     every = list(product("ab", repeat=3))
-    assert some(every, whole=True) == every
+    assert some(every, one_in=1) == every
+
+
+def test_a_larger_sample_contains_the_smaller_one() -> None:
+    every = list(product("abcdef", repeat=3))
+    assert set(some(every, one_in=12)) < set(some(every, one_in=3))
 
 
 def test_each_case_is_gone_through_on_the_compiled_modules() -> None:

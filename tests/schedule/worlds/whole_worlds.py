@@ -1,10 +1,12 @@
-"""Small worlds, gone through whole on the compiled modules, and a sample of them on the pure ones.
+"""Small worlds: all of them in the long form of the suite, otherwise samples of them.
 
-Both are made of one source, and each run of the suite goes through the compiled ones
-(`tests/packaging/test_compiled.py`). The sample is the same each time, and has every kind of item
-at every place that the whole has it at.
+The compiled modules and the pure ones are made of one source, and each run of the suite goes
+through both (`tests/packaging/test_compiled.py`): the compiled ones, which are quicker, through a
+larger sample, which contains the other one. A sample is the same each time, and has every kind of
+item at every place that the whole has it at.
 """
 
+import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from random import Random
@@ -12,14 +14,16 @@ from typing import Final, TypeVar
 
 from mtsd.model.build import COMPILED
 
-ONE_IN: Final = 8
+WHOLE: Final = "WHOLE_WORLDS" in os.environ
+"""`scripts/test --long` sets it."""
+ONE_IN: Final = 1 if WHOLE else 3 if COMPILED else 12
 """How many worlds there are for one of the sample."""
 
 World = TypeVar("World")
 Item = TypeVar("Item", bound=Hashable)
 
 
-def leading(cases: Sequence[World], count: int, *, whole: bool = COMPILED) -> list[World]:
+def leading(cases: Sequence[World], count: int, *, whole: bool = WHOLE or COMPILED) -> list[World]:
     """Return the cases of a test that each are many worlds; of the pure modules the first ones."""
     return list(cases if whole else cases[:count])
 
@@ -43,7 +47,7 @@ def some(
     worlds: Iterable[World],
     kinds: Callable[[World], Iterable[Hashable]] = enumerate,  # type: ignore[assignment]
     *,
-    whole: bool = COMPILED,
+    one_in: int = ONE_IN,
 ) -> list[World]:
     """Return the worlds to go through, in their order.
 
@@ -51,15 +55,13 @@ def some(
     with its place.
     """
     every = list(worlds)
-    if whole:
-        return every
     order = list(range(len(every)))
     Random(len(every)).shuffle(order)
     chosen: set[int] = set()
     met: set[Hashable] = set()
     for number, at in enumerate(order):
         new = set(kinds(every[at])) - met
-        if new or number * ONE_IN < len(every):
+        if new or number * one_in < len(every):
             chosen.add(at)
             met |= new
     return [every[at] for at in sorted(chosen)]
