@@ -59,7 +59,7 @@ def test_a_backlog_is_equal(pair: Pair, workers: int, metadata: str, tmp_path: P
 def test_killed_at_any_time(pair: Pair, kills: int, tmp_path: Path) -> None:
     chance = random.Random(kills)
     daemon = DaemonProcess(pair.source, pair.target, tmp_path, {**SMALL, **SQL})
-    with live_load(pair, seed=kills, rate=120, mix=MIX) as load:
+    with live_load(pair, seed=kills, rate=60, mix=MIX) as load:
         for point in OFTEN:
             daemon.start(fault=f"{point}:{chance.randint(1, 20)}")
             assert daemon.wait() == SIGKILLED, (point, daemon.last_words())

@@ -250,11 +250,11 @@ def test_random_changes_under_load(policy: str, tmp_path: Path) -> None:
         daemon = DaemonProcess(
             pair.source, pair.target, tmp_path, {"replica.parallel_type": policy}
         )
-        with live_load(pair, seed=6, rate=100) as load:
+        with live_load(pair, seed=6, rate=60) as load:
             daemon.start()
             daemon.wait_until_running()
             names = [str(name) for (name,) in pair.source.sql("SHOW DATABASES")]
-            for _ in range(150):
+            for _ in range(60):
                 some = chance.sample(names, 2)
                 worker = str(chance.randint(1, 4))
                 words = chance.choice((

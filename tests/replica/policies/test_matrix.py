@@ -20,7 +20,6 @@ FORMATS = ("ROW", "STATEMENT", "MIXED")
 QUICK = {
     ("9.7", "9.7", "MIXED", 4),
     ("10.11", "11.8", "ROW", 4),
-    ("11.8", "11.8", "STATEMENT", 4),
     ("11.8", "9.7", "MIXED", 4),
 }
 """Those of the suite; the others are long."""

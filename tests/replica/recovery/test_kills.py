@@ -33,7 +33,7 @@ def test_killed_at_fault_points(count: int, tmp_path: Path) -> None:
     chance.shuffle(points)
     with Pair(GTIDS, GTIDS) as pair:
         daemon = DaemonProcess(pair.source, pair.target, tmp_path, SMALL)
-        with live_load(pair, seed=5, rate=120) as load:
+        with live_load(pair, seed=5, rate=60) as load:
             for point in points[:count]:
                 passes = chance.randint(1, 20) if point in OFTEN else 1
                 daemon.start(fault=f"{point}:{passes}")
@@ -71,7 +71,7 @@ def test_killed_in_a_replay(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "kills",
-    [pytest.param(12), pytest.param(200, marks=[pytest.mark.long, pytest.mark.timeout(1800)])],
+    [pytest.param(8), pytest.param(200, marks=[pytest.mark.long, pytest.mark.timeout(1800)])],
 )
 def test_killed_at_random(kills: int, tmp_path: Path) -> None:
     with Pair(GTIDS, GTIDS) as pair:

@@ -59,7 +59,7 @@ def worsen(proxy: Proxy, chance: random.Random) -> None:
 @pytest.mark.parametrize(
     ("seed", "faults"),
     [
-        pytest.param(1, 14),
+        pytest.param(1, 10),
         *(pytest.param(seed, 60, marks=LONG) for seed in range(2, 12)),
     ],
 )
