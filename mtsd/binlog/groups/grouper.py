@@ -283,9 +283,7 @@ class Grouper:
 
     def _described(self, event: bytes) -> bool:
         """Process a format description; return whether the source started with its file."""
-        self._format = plain_format_description(event)
-        self._maps.forget()
-        self._plain.forget_tables()
+        before, self._format = self._format, plain_format_description(event)
         dialect = self._reader.dialect
         if dialect is not self._dialect:
             self._dialect = dialect
@@ -295,6 +293,10 @@ class Grouper:
         created = description is not None and description.created != 0
         if created:
             self._timestamp_defaults.forget_sessions()
+        if created or self._format != before:
+            # A source numbers its tables from its start on, and goes on in its next file.
+            self._maps.forget()
+            self._plain.forget_tables()
         return created
 
     def _payload(self, event: bytes) -> Iterator[StreamItem]:

@@ -22,7 +22,7 @@ _MAX_BYTES: Final = 8 << 20
 
 
 class ReplicatedTableMaps:
-    """The table maps of one file that have been seen.
+    """The table maps of one run of the source that have been seen.
 
     `referred_in` is as for Grouper; what is learned of databases that become one is `merged`.
     """
@@ -60,7 +60,7 @@ class ReplicatedTableMaps:
         return _SYSTEM_ROWS.format(table=f"{table.database}.{table.table}")
 
     def forget(self) -> None:
-        """Forget them all: another file numbers its tables anew."""
+        """Forget them all: the source numbers its tables anew."""
         self._known.clear()
         self._size = 0
 

@@ -42,7 +42,7 @@ from mtsd.model.step import (
 )
 from mtsd.model.temporary_tables import NONE_OPEN, NOT_KNOWN, TemporaryTables, TemporaryUse
 from mtsd.model.xa_xid import XaXid
-from tests.binlog.building import event, query
+from tests.binlog.building import description, event, query
 from tests.binlog.payloads import compressed
 from tests.binlog.recording import Recording
 from tests.binlog.transactions import (
@@ -509,6 +509,20 @@ def test_a_description_in_the_middle_of_a_group(recording: Recording) -> None:
         PositionReached,
     ]
     assert not list(reader.abandon())
+
+
+def test_a_table_is_the_same_one_in_the_next_file_but_not_after_a_start() -> None:
+    """Whoever applies rows knows a table by its event, and asks the target about another one."""
+    reader = grouper()
+    found = []
+    for number, created in ((2, 1), (3, 0), (4, 2)):
+        file = f"f.{number:06}".encode()
+        rotate = event(EventType.ROTATE_EVENT, (4).to_bytes(8, "little") + file)
+        begun = reader.groups([rotate, description(algorithm=0, created=created)])
+        items = [*begun, *grouped(begin(), *INSERT, xid(), reader=reader)]
+        (group,) = (item for item in items if isinstance(item, Group))
+        found.append(group.rows[0])
+    assert found[0] is found[1] is not found[2]
 
 
 def test_an_incident_drops_what_was_half_read_and_keeps_its_gtid() -> None:
