@@ -1,6 +1,7 @@
 """What a range of a binary log file consists of."""
 
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence, Sized
+from typing import NamedTuple, Protocol, TypeVar
 
 from mtsd.model.group import Group
 from mtsd.model.gtid import Gtid
@@ -34,3 +35,22 @@ class GroupPart(NamedTuple):
     steps: tuple[Step, ...]
     group: Group | None
     xid: XaXid | None = None
+
+
+StretchOfGroups = TypeVar("StretchOfGroups", bound=Sized)
+"""Whole groups that follow each other; its length is how many they are."""
+_Found_co = TypeVar("_Found_co", bound=Sized, covariant=True)
+
+
+class Splits(Protocol[_Found_co]):
+    """Finds groups in events that are looked at together, which is faster than one by one."""
+
+    def split(
+        self, data: bytes, places: Sequence[int], at: int, /
+    ) -> Iterator[tuple[int, int, _Found_co | None]]:
+        """Yield the number of the first event of a stretch, of the one after it, and the groups.
+
+        `places` are where events begin in `data`, and where the last one ends; byte 0 is byte `at`
+        of the file. All events are in a stretch, in order. Of one without groups nothing is known.
+        """
+        ...

@@ -12,17 +12,17 @@ range begins with the file, and the beginning of every other range has been chec
 predecessor, no range can start at a false event.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from mtsd.binlog.bytes.event_type import IN_USE, EventType
-from mtsd.binlog.bytes.framing import FileFramer
 from mtsd.binlog.bytes.header import HEADER_SIZE, parse_header
 from mtsd.binlog.events.event_reader import EventReader
 from mtsd.binlog.events.format_description import FormatDescription, is_of_relay_log
+from mtsd.binlog.files.event_batch import EventBatch, event_places, size_of_first
 from mtsd.binlog.files.file_beginning import read_description
 from mtsd.binlog.files.group_boundaries import ENDS, QUERY, Boundary, boundary_at
-from mtsd.binlog.files.range_parts import GroupPart, PlacedEvent
+from mtsd.binlog.files.range_parts import GroupPart, PlacedEvent, Splits, StretchOfGroups
 from mtsd.binlog.files.ranges import ByteRange, Tail
 from mtsd.binlog.files.sync import FileContents, first_event
 from mtsd.binlog.groups.grouper import Grouper
@@ -32,14 +32,14 @@ from mtsd.model.position import FIRST_EVENT, Position
 from mtsd.model.step import Step
 
 _PIECE: Final = 1 << 20
+_PIECE_OF_STRETCHES: Final = 4 << 20
 _PIECE_BEHIND: Final = 1 << 18
 """The size of reads past the range's end, where mostly very little is needed."""
 _PAYLOAD: Final[int] = EventType.TRANSACTION_PAYLOAD_EVENT.value
 _LAST: Final = frozenset({EventType.ROTATE_EVENT.value, EventType.STOP_EVENT.value})
 _LOW: Final = 0xFFFFFFFF
 _NO_NAME: Final = ""
-"""The file's name for event readers, because a renamed file does not match its Rotate event.
-"""
+"""The file's name for event readers, because a renamed file does not match its Rotate event."""
 
 
 class RangeReader:
@@ -67,9 +67,8 @@ class RangeReader:
         self._read(reader, self._raw_description)
         if reader.description is None:
             raise self.error("the file does not begin with a format description", FIRST_EVENT)
-        self._dialect = reader.dialect
+        self.dialect = reader.dialect
         self.mariadb = reader.dialect.tables_of_mariadb
-        """Whether a MariaDB has written the file."""
         self.description: FormatDescription = reader.description
         """The format description at the beginning of the file."""
         flags = parse_header(self._raw_description).flags
@@ -109,28 +108,41 @@ class RangeReader:
 
     def parts(self) -> Iterator[GroupPart]:
         """Yield the groups of the range; a partial one at the end of a file in use is ignored."""
+        return self._parts(None)
+
+    def stretches(self, splits: Splits[StretchOfGroups]) -> Iterator[GroupPart | StretchOfGroups]:
+        """Yield the same groups, in order: those that `splits` finds together, others as parts.
+
+        It is asked only where events end with checksums.
+        """
+        return self._parts(splits if self._checksums else None)
+
+    def _parts(
+        self, splits: Splits[StretchOfGroups] | None
+    ) -> Iterator[GroupPart | StretchOfGroups]:
         start = self._start()
         if start is None:
             return
         groups = _Groups(self, start) if start == self._bounds.first else None
         reader = self._reader(start)
-        for at, batch in self._batches(start):
+        piece = _PIECE if splits is None else _PIECE_OF_STRETCHES
+        for at, batch in self._batches(start, piece):
             if groups is None:
                 if at >= self._bounds.end:
                     return
                 count = self._first_boundary(reader, batch)
                 if count is None:
                     continue
-                begin = at + sum(map(len, batch[:count]))
+                begin = at + batch.places[count] - batch.places[0]
                 groups = _Groups(self, begin)
-                yield from groups.read(batch[count:])
+                yield from groups.read(batch.within(count), splits)
             elif at < self._bounds.end:
-                yield from groups.read(batch)
+                yield from groups.read(batch, splits)
             else:
                 # Past the range, read only to the end of its last group.
                 reader = self._reader(at)
                 count = self._first_boundary(reader, batch)
-                yield from groups.read(batch[:count])
+                yield from groups.read(batch.within(0, count), None)
                 if count is not None:
                     groups.finish(may_be_cut_off=False)
                     return
@@ -150,7 +162,7 @@ class RangeReader:
         for at, batch in self._batches(start):
             count = self._first_boundary(reader, batch)
             if count is not None:
-                return at + sum(map(len, batch[:count]))
+                return at + batch.places[count] - batch.places[0]
         return None
 
     def end_of_group(self, begin: int) -> int | None:
@@ -163,12 +175,12 @@ class RangeReader:
                 return None
             if header.type in ENDS or header.type == _PAYLOAD:
                 return end
-            if at != begin and header.type in self._dialect.heads:
+            if at != begin and header.type in self.dialect.heads:
                 return at
-            if header.type == QUERY or header.type in self._dialect.compressed:
+            if header.type == QUERY or header.type in self.dialect.compressed:
                 raw = self._contents.read(at, end - at)
                 event = self._read(self._reader(at), raw)
-                if boundary_at(event, self._dialect) is Boundary.AFTER:
+                if boundary_at(event, self.dialect) is Boundary.AFTER:
                     return end
             at = end
         return None
@@ -202,7 +214,7 @@ class RangeReader:
             begin,
             end,
             checksums=self._checksums,
-            unplaced=self._dialect.unplaced,
+            unplaced=self.dialect.unplaced,
         )
 
     def _reader(self, at: int) -> EventReader:
@@ -217,20 +229,20 @@ class RangeReader:
         except BinlogError as error:
             raise self.error(error.message, before) from error
 
-    def _first_boundary(self, reader: EventReader, batch: Sequence[bytes]) -> int | None:
+    def _first_boundary(self, reader: EventReader, batch: Iterable[bytes]) -> int | None:
         """Return how many of these events precede the first boundary between groups."""
         for count, raw in enumerate(batch):
             before = reader.offset
             event = self._read(reader, raw)
             try:
-                boundary = boundary_at(event, self._dialect)
+                boundary = boundary_at(event, self.dialect)
             except BinlogError as error:
                 raise self.error(error.message, before) from error
             if boundary is not None:
                 return count + (boundary is Boundary.AFTER)
         return None
 
-    def _batches(self, start: int) -> Iterator[tuple[int, list[bytes]]]:
+    def _batches(self, start: int, most: int = _PIECE) -> Iterator[tuple[int, EventBatch]]:
         """Yield batches of events from `start` on, and where the first event of each begins.
 
         They continue to the file's end, and no batch crosses the range's end. That they arrive at
@@ -238,52 +250,43 @@ class RangeReader:
         """
         size = self._contents.size
         range_end = self._bounds.end
-        framer = FileFramer(at_start=False, offset=start)
         at = start
         known = start
+        data = b""
         arrived = range_end >= size
         while known < size:
             inside = known < range_end
-            count = min(_PIECE, range_end - known) if inside else _PIECE_BEHIND
+            count = min(most, range_end - known) if inside else _PIECE_BEHIND
+            # At least the whole of an event that has begun, so that it is not joined many times.
+            count = max(count, at + size_of_first(data) - known)
             piece = self._contents.read(known, min(count, size - known))
             if not piece:
                 raise self.error(f"the file has become shorter than {size} bytes", at)
             known += len(piece)
-            batch: list[bytes] = []
-            failure: BinlogError | None = None
-            try:
-                # One by one, because the events before a failure count.
-                for raw in framer.feed(piece):
-                    batch.append(raw)  # noqa: PERF402
-            except BinlogError as error:
-                failure = error
-            while batch:
-                taken, end = self._within(batch, at, None if arrived else range_end)
-                if taken:
-                    yield at, batch[:taken]
-                batch = batch[taken:]
-                at = end
+            data = data + piece if data else piece
+            places, claimed = event_places(data)
+            batch = EventBatch(data, places)
+            # The events before a failure count.
+            while batch.places[0] < places[-1]:
+                taken = batch
+                if not arrived and at + places[-1] - batch.places[0] >= range_end:
+                    taken = batch.before(range_end - at)
+                if len(taken):
+                    yield at, taken
+                batch = batch.within(len(taken))
+                at += taken.places[-1] - taken.places[0]
                 if not arrived and at >= range_end:
                     self._check_arrival(at)
                     arrived = True
-            if failure is not None:
-                raise self.error(failure.message, at) from failure
+            if claimed is not None:
+                raise self.error(f"an event at byte {at} claims a length of {claimed}", at)
+            data = data[places[-1] :]
         if at != size and not self._is_cut_off(at):
             raise self.error(
                 f"the file ends inside an event: {size - at} bytes after byte {at}", at
             )
         if not arrived:
             self._check_arrival(at)
-
-    def _within(self, batch: Sequence[bytes], at: int, end: int | None) -> tuple[int, int]:
-        """Return how many of these events begin before `end`, and where the last of them ends."""
-        if end is None:
-            return len(batch), at + sum(map(len, batch))
-        for count, raw in enumerate(batch):
-            if at >= end:
-                return count, at
-            at += len(raw)
-        return len(batch), at
 
     def _check_arrival(self, at: int) -> None:
         """Check that the next range finds its first event at `at`, where the events so far end."""
@@ -316,7 +319,7 @@ class RangeReader:
             and at + header.size > size
             and (
                 (at + header.size) & _LOW == header.log_pos
-                or (self._dialect.unplaced and header.log_pos == 0)
+                or (self.dialect.unplaced and header.log_pos == 0)
             )
         )
 
@@ -337,10 +340,23 @@ class _Groups:
         self._end: int | None = None
         """Where the group that is being returned in parts ends."""
 
-    def read(self, batch: Sequence[bytes]) -> Iterator[GroupPart]:
-        """Yield the parts that the events complete."""
+    def read(
+        self, batch: EventBatch, splits: Splits[StretchOfGroups] | None
+    ) -> Iterator[GroupPart | StretchOfGroups]:
+        """Yield the parts, or stretches of groups, that the events complete."""
         try:
-            yield from self._read(batch)
+            if splits is None:
+                yield from self._read(list(batch))
+                return
+            at = self._grouper.position.offset - batch.places[0]
+            for first, last, found in splits.split(batch.data, batch.places, at):
+                # After the beginning of another one, a group is wrong: the grouper says so.
+                if found is None or self._grouper.inside:
+                    yield from self._read(list(batch.within(first, last)))
+                else:
+                    self.begin = at + batch.places[last]
+                    self._grouper.pass_over(self.begin, len(found))
+                    yield found
         except BinlogError as error:
             if error.position is None or error.position.file != _NO_NAME:
                 raise

@@ -128,6 +128,11 @@ class Grouper:
         if group is not None and group.streaming:
             yield GroupDropped(self.next_number)
 
+    def pass_over(self, offset: int, count: int) -> None:
+        """Go on at `offset` of the file, after `count` whole groups of rows that others read."""
+        self._reader.offset = self._before = offset
+        self.next_number += count
+
     def groups(self, events: Sequence[bytes]) -> Iterator[StreamItem]:
         """Yield what the events complete. Raises BinlogError."""
         reader = self._reader

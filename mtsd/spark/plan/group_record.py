@@ -140,9 +140,9 @@ class GroupRecorder:
 
     def _write(self) -> None:
         taken = self._pending.take()
-        for part, rows in zip(taken.parts, taken.counts.tolist(), strict=True):
+        for closes, rows in zip(taken.parts.closes, taken.counts.tolist(), strict=True):
             self._open += rows
-            if part.group is not None:
+            if closes:
                 self._rows.append(self._open)
                 self._open = 0
         lines, self._lines = self._lines, []

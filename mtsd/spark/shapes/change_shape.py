@@ -14,6 +14,7 @@ from mtsd.model.errors import NotSupportedError
 from mtsd.spark.arrays.column_arrays import Dates
 from mtsd.spark.arrays.json_rows import json_rows
 from mtsd.spark.arrays.json_strings import TextTooLargeError
+from mtsd.spark.arrays.plain_groups import PlainGroups
 from mtsd.spark.arrays.row_batches import RowBatches
 from mtsd.spark.arrays.row_keys import completed, key_texts, primary_key
 from mtsd.spark.logs.binlog_files import opened
@@ -105,7 +106,14 @@ class ChangeShape:
         wants = _wants(filters)
         unseen = UnseenChanges(wants, file, (TRUNCATE, DDL), skips=skips)
         groups = CompletedGroups(file, request.whole, skips=skips)
-        for part in groups.parts(reader, lambda part: request.keeps(part, file)):
+        for part in groups.parts(
+            reader, lambda part: request.keeps(part, file), lambda some: request.kept(some, file)
+        ):
+            if isinstance(part, PlainGroups):
+                pending.add_all(part)
+                if pending.is_full:
+                    yield from _batches(request, pending, file)
+                continue
             found = marks(part, wants)
             unseen.check(part, found)
             found = [mark for mark in found if filters.keeps("op", mark.op)]
@@ -145,7 +153,7 @@ def _batches(request: ShapeRequest, pending: PendingRows, file: str) -> Iterator
             try:
                 batches.append(_batch(request, origins, rows))
             except (TextTooLargeError, pa.ArrowCapacityError) as error:
-                begin = taken.parts[int(rows.groups[0])].begin
+                begin = taken.parts.begins[int(rows.groups[0])]
                 raise NotSupportedError(
                     f"a row of `{rows.table.database}`.`{rows.table.table}` is larger than 2 GB as"
                     " JSON, which Spark has no place for: leave the table out by a filter, or read"

@@ -17,6 +17,7 @@ from mtsd.model.group import GroupKind
 from mtsd.model.position import FIRST_EVENT, Position
 from mtsd.model.step import Statement, StatementKind
 from mtsd.model.xa_xid import XaXid
+from mtsd.spark.arrays.plain_groups import PlainFinder, PlainGroups
 from mtsd.spark.logs.logs import Logs, name_of
 from mtsd.spark.logs.whole_read import WholeRead
 
@@ -53,12 +54,23 @@ class CompletedGroups:
         self._prepared: dict[XaXid, _Prepared] = {}
         self._held = 0
 
-    def parts(self, reader: RangeReader, keeps: Callable[[GroupPart], bool]) -> Iterator[GroupPart]:
+    def parts(
+        self,
+        reader: RangeReader,
+        keeps: Callable[[GroupPart], bool],
+        kept: Callable[[PlainGroups], PlainGroups],
+    ) -> Iterator[GroupPart | PlainGroups]:
         """Yield the parts to keep of all groups but XA PREPARE, whose rows its XA COMMIT has.
 
-        Raises NotSupportedError, with the place of an XA COMMIT, if its XA PREPARE is not found.
+        Of plain ones it yields what is `kept`. Raises NotSupportedError, with the place of an XA
+        COMMIT, if its XA PREPARE is not found.
         """
-        for part in reader.parts():
+        for part in reader.stretches(PlainFinder(reader.dialect)):
+            if isinstance(part, PlainGroups):
+                groups = kept(part)
+                if len(groups):
+                    yield groups
+                continue
             group = part.group
             if group is None:
                 # Whether a transaction in several parts is one of XA that is only prepared shows

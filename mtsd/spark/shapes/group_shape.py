@@ -90,9 +90,11 @@ class _Lines:
         """The tables of each pending group, and of the one that has not ended."""
         self._rows = 0
         """Rows of the group that has not ended."""
+        self._parts: list[GroupPart] = []
 
     def add(self, part: GroupPart) -> None:
         """Add a part."""
+        self._parts.append(part)
         for table in self.pending.add(part):
             self._tables[-1][f"{table.database}.{table.table}"] = None
         if part.group is not None:
@@ -102,7 +104,8 @@ class _Lines:
         """Return the groups that have ended."""
         taken = self.pending.take()
         found: list[_Line] = []
-        for part, rows in zip(taken.parts, taken.counts.tolist(), strict=True):
+        parts, self._parts = self._parts, []
+        for part, rows in zip(parts, taken.counts.tolist(), strict=True):
             self._rows += rows
             if part.group is not None:
                 tables = list(self._tables[len(found)])

@@ -14,6 +14,7 @@ from mtsd.model.errors import BinlogError, NotSupportedError
 from mtsd.model.position import Position
 from mtsd.model.step import Rows
 from mtsd.spark.arrays.lockstep import Places
+from mtsd.spark.arrays.plain_groups import PlainGroups
 from mtsd.spark.arrays.row_batches import (
     DamagedEventError,
     RowBatch,
@@ -47,10 +48,45 @@ class TableRows(NamedTuple):
     events: Places
 
 
+class PartColumns:
+    """Parts of groups in order, as columns: where the group of each begins and ends, and so on.
+
+    `times` are those of commits; `closes` tells whether a part is the last one of its group.
+    """
+
+    __slots__ = ("begins", "closes", "ends", "gtids", "times")
+
+    def __init__(self) -> None:
+        self.begins: list[int] = []
+        self.ends: list[int] = []
+        self.gtids: list[str | None] = []
+        self.times: list[int] = []
+        self.closes: list[bool] = []
+
+    def __len__(self) -> int:
+        return len(self.begins)
+
+    def add(self, part: GroupPart) -> None:
+        """Add a part."""
+        self.begins.append(part.begin)
+        self.ends.append(part.end)
+        self.gtids.append(None if part.gtid is None else str(part.gtid))
+        self.times.append(part.commit_time)
+        self.closes.append(part.group is not None)
+
+    def add_all(self, groups: PlainGroups) -> None:
+        """Add whole groups."""
+        self.begins += groups.begins.tolist()
+        self.ends += groups.ends.tolist()
+        self.gtids += groups.gtids()
+        self.times += groups.commit_times.tolist()
+        self.closes += [True] * len(groups)
+
+
 class TakenRows(NamedTuple):
     """What was pending: parts of groups in order, the row count of each, and the wanted rows."""
 
-    parts: list[GroupPart]
+    parts: PartColumns
     counts: Places
     tables: list[TableRows]
 
@@ -88,7 +124,7 @@ class PendingRows:
         """By the whole content of a table map except the table's id."""
         self._maps: dict[bytes, _Table] = {}
         """By table id, for the group that is being read."""
-        self._parts: list[GroupPart] = []
+        self._parts = PartColumns()
         self._part_of: list[int] = []
         """The part that each event belongs to."""
         self._size = 0
@@ -120,7 +156,7 @@ class PendingRows:
             for event in step.events:
                 table_id = event[19:25]
                 if event[4] == _TABLE_MAP:
-                    table = maps[table_id] = self._table(event, part)
+                    table = maps[table_id] = self._table(event, part.begin)
                     found.append(table.table)
                     continue
                 table_of = maps.get(table_id)
@@ -129,7 +165,7 @@ class PendingRows:
                         table_of = _counted(table_of)
                     events.append((table_of, event))
                 elif table_id != _DUMMY:
-                    raise self._error(BinlogError("a row event without its table map"), part)
+                    raise self._error(BinlogError("a row event without its table map"), part.begin)
         is_whole = part.group is not None and not self._is_inside
         self._is_inside = part.group is None
         if part.group is not None:
@@ -138,9 +174,39 @@ class PendingRows:
             self._keep(part, events)
         return found
 
+    def add_all(self, groups: PlainGroups) -> None:
+        """Add whole groups of rows. Raises BinlogError."""
+        first_of = np.full(len(groups.tables), len(groups), np.int64)
+        np.minimum.at(first_of, groups.table_of, groups.of)
+        # Of groups that were left out, tables are not asked for.
+        tables = {
+            number: self._table(groups.tables[number], int(groups.begins[place]))
+            for number, place in enumerate(first_of.tolist())
+            if place < len(groups)
+        }
+        wanted_tables = [number for number, table in tables.items() if table.is_wanted]
+        is_wanted = np.isin(groups.table_of, wanted_tables)
+        if self._kinds is not None:
+            is_wanted &= np.isin(groups.kinds(), [*self._kinds])
+        if not self._counts_all:
+            has_wanted = np.zeros(len(groups), np.bool_)
+            has_wanted[groups.of[is_wanted]] = True
+            is_wanted = is_wanted[has_wanted[groups.of]]
+            groups = groups.only(has_wanted)
+        first = len(self._part_of)
+        self._part_of += (groups.of + len(self._parts)).tolist()
+        self._parts.add_all(groups)
+        self._size += int((groups.stops - groups.rows).sum())
+        for number, table in tables.items():
+            is_of = groups.table_of == number
+            _take(groups, table, np.flatnonzero(is_of & is_wanted), first)
+            others = np.flatnonzero(is_of & ~is_wanted)
+            if len(others):
+                _take(groups, _counted(table) if table.is_wanted else table, others, first)
+
     def _keep(self, part: GroupPart, events: list[tuple[_Table, bytes]]) -> None:
         number = len(self._parts)
-        self._parts.append(part)
+        self._parts.add(part)
         for table, event in events:
             table.numbers.append(len(self._part_of))
             table.events.append(event)
@@ -152,7 +218,7 @@ class PendingRows:
 
         Raises BinlogError and NotSupportedError with the position of the group.
         """
-        parts, self._parts = self._parts, []
+        parts, self._parts = self._parts, PartColumns()
         part_of = np.array(self._part_of, np.int64)
         self._part_of = []
         self._size = 0
@@ -190,14 +256,15 @@ class PendingRows:
             if table.counted is not None and table.counted.events:
                 yield table.counted
 
-    def _bases(self, parts: list[GroupPart], counts: Places) -> Places:
+    def _bases(self, parts: PartColumns, counts: Places) -> Places:
         """Return how many rows of its group precede each part."""
-        bases = np.zeros(len(parts), np.int64)
-        passed = self._passed
-        for number, part in enumerate(parts):
-            bases[number] = passed
-            passed = 0 if part.group is not None else passed + int(counts[number])
-        self._passed = passed
+        closes = np.array(parts.closes, np.bool_)
+        before = np.cumsum(counts) - counts
+        is_first = np.concatenate(([True], closes[:-1]))[: len(closes)]
+        first = np.maximum.accumulate(np.where(is_first, np.arange(len(closes)), 0))
+        bases = before - before[first]
+        bases[first == 0] += self._passed
+        self._passed = 0 if not len(bases) or closes[-1] else int(bases[-1] + counts[-1])
         return bases
 
     def _decoded(
@@ -206,21 +273,21 @@ class PendingRows:
         events: list[bytes],
         numbers: Places,
         part_of: Places,
-        parts: list[GroupPart],
+        parts: PartColumns,
     ) -> Iterator[RowBatch]:
         try:
             yield from table.decoder.batches(events)
         except (DamagedEventError, UnsupportedEventError) as error:
-            raise self._error(error, parts[part_of[numbers[error.event]]]) from error
+            raise self._error(error, parts.begins[part_of[numbers[error.event]]]) from error
 
     def _error(
-        self, error: BinlogError | NotSupportedError, part: GroupPart
+        self, error: BinlogError | NotSupportedError, begin: int
     ) -> BinlogError | NotSupportedError:
         if isinstance(error, NotSupportedError):
-            return NotSupportedError(f"{error} (after {self._file}:{part.begin})")
-        return BinlogError(error.message, Position(self._file, part.begin))
+            return NotSupportedError(f"{error} (after {self._file}:{begin})")
+        return BinlogError(error.message, Position(self._file, begin))
 
-    def _table(self, event: bytes, part: GroupPart) -> _Table:
+    def _table(self, event: bytes, begin: int) -> _Table:
         key = event[25:]
         found = self._tables.get(key)
         if found is None:
@@ -228,11 +295,17 @@ class PendingRows:
             try:
                 decoder = self._choose(table)
             except (BinlogError, NotSupportedError) as error:
-                raise self._error(error, part) from error
+                raise self._error(error, begin) from error
             is_wanted = decoder is not None
             found = _Table(table, decoder or _counter(table), is_wanted)
             self._tables[key] = found
         return found
+
+
+def _take(groups: PlainGroups, table: _Table, chosen: Places, first: int) -> None:
+    """Give row events to a table; the first one of the groups has the number `first`."""
+    table.numbers += (chosen + first).tolist()
+    table.events += groups.events(chosen)
 
 
 def _counted(table: _Table) -> _Table:

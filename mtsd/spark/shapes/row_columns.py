@@ -44,6 +44,10 @@ _FIRST_ROW: Final = 1 << 12
 """What the first row of a group counts as in its `seq`, so that marks (-1 and less) sort first."""
 
 
+_END_DIGITS: Final = 12
+"""How many digits the end of a group has in a `seq`."""
+
+
 def seq_prefix(epoch: int, file: str, end: int) -> str:
     """Return the beginning of a `seq`, for the group that ends there.
 
@@ -51,7 +55,7 @@ def seq_prefix(epoch: int, file: str, end: int) -> str:
     each.
     """
     number = number_of(file)
-    return f"{epoch:04d}-{0 if number is None else number[1]:010d}-{end:012d}-"
+    return f"{epoch:04d}-{0 if number is None else number[1]:010d}-{end:0{_END_DIGITS}d}-"
 
 
 def seq_suffix(row: int) -> str:
@@ -66,13 +70,9 @@ class Origins:
         parts = taken.parts
         self._file = file
         self._epoch = epoch
-        self._ends = pa.array([part.end for part in parts], pa.int64())
-        self._gtids = pa.array(
-            [None if part.gtid is None else str(part.gtid) for part in parts], pa.string()
-        )
-        self._times = pa.array([part.commit_time for part in parts], pa.int64()).cast(
-            UTC_MICROSECONDS
-        )
+        self._ends = pa.array(parts.ends, pa.int64())
+        self._gtids = pa.array(parts.gtids, pa.string())
+        self._times = pa.array(parts.times, pa.int64()).cast(UTC_MICROSECONDS)
 
     def columns(
         self, rows: TableRows, order: Places | None = None
@@ -92,13 +92,16 @@ class Origins:
         }
 
     def _seqs(self, part: pa.Array, rows: Places) -> pa.Array:
-        prefixes = pa.array(
-            [seq_prefix(self._epoch, self._file, end) for end in self._ends.to_pylist()],
-            pa.string(),
-        )
-        numbers = pa.array(rows + _FIRST_ROW).cast(pa.string())
-        padded = pc.utf8_lpad(numbers, len(seq_suffix(0)), "0")
-        return pc.binary_join_element_wise(prefixes.take(part), padded, "")
+        # As seq_prefix and seq_suffix make them, one by one.
+        before = seq_prefix(self._epoch, self._file, 0)[: -_END_DIGITS - 1]
+        ends = _padded(self._ends, _END_DIGITS).take(part)
+        numbers = _padded(pa.array(rows + _FIRST_ROW), len(seq_suffix(0)))
+        dash = pa.scalar("-")
+        return pc.binary_join_element_wise(pa.scalar(before), ends, dash, numbers, "")
+
+
+def _padded(numbers: pa.Array, digits: int) -> pa.Array:
+    return pc.utf8_lpad(numbers.cast(pa.string()), digits, "0")
 
 
 def in_order(

@@ -4,14 +4,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DataType, StructField, StructType
 
 from mtsd.binlog.files.range_parts import GroupPart
 from mtsd.binlog.files.range_reader import RangeReader
-from mtsd.model.gtid import GtidSet
+from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
+from mtsd.spark.arrays.lockstep import Flags, Places
+from mtsd.spark.arrays.plain_groups import PlainGroups
 from mtsd.spark.logs.binlog_files import opened
 from mtsd.spark.logs.table_maps import OpenRange
 from mtsd.spark.logs.whole_read import WholeRead
@@ -53,6 +56,37 @@ class ShapeRequest:
         if self.only is not None and (part.gtid is None or part.gtid not in self.only):
             return False
         return self.filters.keeps("commit_time", part.commit_time)
+
+    def kept(self, groups: PlainGroups, file: str) -> PlainGroups:
+        """Return those of whole groups that may contain wanted rows."""
+        start, end = self.options.start, self.options.end
+        keeps = np.ones(len(groups), np.bool_)
+        if start is not None:
+            keeps &= _at_or_after(groups.begins, file, start)
+        if end is not None:
+            keeps &= ~_at_or_after(groups.ends, file, Position(end.file, end.offset + 1))
+        for wanted, known in ((False, self.skip), (True, self.only)):
+            if known is not None:
+                keeps &= np.fromiter(
+                    (
+                        (gtid is not None and Gtid.parse(gtid) in known) is wanted
+                        for gtid in groups.gtids()
+                    ),
+                    np.bool_,
+                    len(groups),
+                )
+        for test in self.filters.tests:
+            if test.column == "commit_time":
+                keeps &= np.fromiter(
+                    map(test.holds, groups.commit_times.tolist()), np.bool_, len(groups)
+                )
+        return groups.only(keeps)
+
+
+def _at_or_after(offsets: Places, file: str, place: Position) -> Flags:
+    if Position(file, place.offset) == place:
+        return offsets >= place.offset
+    return np.full(len(offsets), Position(file, 0) > place)
 
 
 class Shape(Protocol):

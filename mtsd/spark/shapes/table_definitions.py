@@ -74,12 +74,16 @@ class TableDefinitions:
         """Keep the last statement that may have changed the table, to name it in errors."""
         if self._redefinitions is not None:
             self._redefinitions.learn(part, file)
-        self._place = Position(file, part.begin)
+        self.be_at(Position(file, part.begin))
         found = definition_in(part, file, *self._table)
         if found:
             self._last_ddl = found
             if self._unites:
                 self._check_names(part)
+
+    def be_at(self, place: Position) -> None:
+        """Take note of where the group begins that is read next."""
+        self._place = place
 
     def _check_names(self, part: GroupPart) -> None:
         """Raise NotSupportedError if a column is renamed, unless both names were asked for."""

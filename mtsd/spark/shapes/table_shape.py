@@ -23,7 +23,9 @@ from mtsd.binlog.files.range_reader import RangeReader
 from mtsd.binlog.files.ranges import ByteRange, whole_files
 from mtsd.binlog.values.column_format import ColumnFormat, column_formats, is_hidden
 from mtsd.model.errors import NotSupportedError
+from mtsd.model.position import Position
 from mtsd.spark.arrays.column_arrays import arrow_type
+from mtsd.spark.arrays.plain_groups import PlainGroups
 from mtsd.spark.arrays.row_batches import ImageColumns
 from mtsd.spark.arrays.row_keys import completed, key_texts
 from mtsd.spark.logs.binlog_files import opened
@@ -116,7 +118,16 @@ class TableShape:
         skips = request.options.unseen_changes == SKIP
         unseen = UnseenChanges(definitions.may_be, file, (TRUNCATE,), skips=skips)
         groups = CompletedGroups(file, request.whole, skips=skips)
-        for part in groups.parts(reader, lambda part: request.keeps(part, file)):
+        for part in groups.parts(
+            reader, lambda part: request.keeps(part, file), lambda some: request.kept(some, file)
+        ):
+            if isinstance(part, PlainGroups):
+                definitions.be_at(Position(file, int(part.begins[0])))
+                pending.add_all(part)
+                definitions.check()
+                if pending.is_full:
+                    yield from _batches(request, pending, file)
+                continue
             definitions.learn(part, file)
             found = marks(part, definitions.may_be)
             if any(mark.op == TRUNCATE for mark in found) and request.filters.keeps("op", TRUNCATE):
@@ -209,7 +220,7 @@ def _batches(request: ShapeRequest, pending: PendingRows, file: str) -> Iterator
         )
         for op, image, place in images:
             if image is not None and request.filters.keeps("op", op):
-                begin = taken.parts[int(rows.groups[0])].begin if len(rows.groups) else 0
+                begin = taken.parts.begins[int(rows.groups[0])] if len(rows.groups) else 0
                 order = 2 * rows.rows + place
                 columns = origins.columns(rows, order)
                 batches.append(_batch(request, columns, rows, image, op, f"{file}:{begin}"))
