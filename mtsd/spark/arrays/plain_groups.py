@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from mtsd.binlog.bytes.event_type import EventType
-from mtsd.binlog.events.dialect import MYSQL, Dialect
+from mtsd.binlog.events.dialect import Dialect
 from mtsd.binlog.events.gtid_event import uuid_text
 from mtsd.binlog.events.mariadb_gtid_event import DDL, PREPARED_XA, STANDALONE
 from mtsd.spark.arrays.joint_checksums import are_sound
@@ -47,7 +47,8 @@ class PlainGroups:
 
     The events are in `data`. Each transaction has its GTID event at `heads`. Row events begin at
     `rows` and end, without checksums, at `stops`; each is part `of` a transaction, and has a table
-    map in `tables` (`table_of`). Both count from 0.
+    map in `tables` (`table_of`). Both count from 0. GTIDs consist of UUIDs and numbers (MySQL), or
+    of domains, servers and numbers.
     """
 
     data: bytes
@@ -60,7 +61,7 @@ class PlainGroups:
     stops: Places
     of: Places
     table_of: Places
-    is_mysql: bool
+    has_uuids: bool
 
     def __len__(self) -> int:
         return len(self.begins)
@@ -97,7 +98,7 @@ class PlainGroups:
         """Return the GTID of each transaction, None if it has none."""
         if not len(self):
             return []
-        if self.is_mysql:
+        if self.has_uuids:
             return self._mysql_gtids()
         return [
             f"{domain}-{server}-{number}"
@@ -136,14 +137,14 @@ class PlainFinder:
 
     def __init__(self, dialect: Dialect, least: int = _FEW) -> None:
         self._least = least
-        self._is_mysql = dialect is MYSQL
+        self._has_uuids = EventType.GTID_LOG_EVENT.value in dialect.heads
         self._unplaced = dialect.unplaced
         kinds = np.zeros(256, np.uint8)
         kinds[[*dialect.passed_over - dialect.between_groups]] = _PASSED
         kinds[[*dialect.rows]] = _ROWS
         kinds[EventType.TABLE_MAP_EVENT.value] = _TABLE_MAP
         kinds[EventType.XID_EVENT.value] = _XID
-        if self._is_mysql:
+        if self._has_uuids:
             kinds[EventType.QUERY_EVENT.value] = _BEGIN
         kinds[[*dialect.heads]] = _HEAD
         self._kinds = kinds
@@ -189,7 +190,7 @@ class PlainFinder:
             wrong |= (kinds == kind) & (sizes < least)
         wrong |= (kinds == _XID) & (sizes != _XID_SIZE)
         wrong |= kinds == _BEGIN
-        if self._is_mysql:
+        if self._has_uuids:
             # Only right after its GTID.
             wrong[found.begins_at] = ~placed[found.begins_at] | ~_are_begins(found)
             wrong[heads] |= self._are_no_mysql_heads(found)
@@ -231,12 +232,12 @@ class PlainFinder:
             found.starts[rows + 1] - _CHECKSUM,
             found.of[rows] - first,
             table_of,
-            self._is_mysql,
+            self._has_uuids,
         )
 
     def _times(self, found: "_Events", at: Places, sizes: Places) -> Places:
         seconds = found.buffer.numbers("<u4", at).astype(np.int64) * 1_000_000
-        if not self._is_mysql:
+        if not self._has_uuids:
             return seconds
         has_time = sizes >= _WITHOUT_TIME + 7
         # The last bit says that another time follows.
