@@ -57,7 +57,7 @@ class RangeReader:
         *,
         hold_bytes: int = 8 << 20,
     ) -> None:
-        self._contents = contents
+        self.contents = contents
         self._bounds = bounds
         self._name = name
         self._hold_bytes = hold_bytes
@@ -125,8 +125,7 @@ class RangeReader:
             return
         groups = _Groups(self, start) if start == self._bounds.first else None
         reader = self._reader(start)
-        piece = _PIECE if splits is None else _PIECE_OF_STRETCHES
-        for at, batch in self._batches(start, piece):
+        for at, batch in self._batches(start, _PIECE if splits is None else _PIECE_OF_STRETCHES):
             if groups is None:
                 if at >= self._bounds.end:
                     return
@@ -168,27 +167,22 @@ class RangeReader:
     def end_of_group(self, begin: int) -> int | None:
         """Return where the group that begins at `begin` ends; None if it does not end."""
         at = begin
-        while self._contents.size - at >= HEADER_SIZE:
-            header = parse_header(self._contents.read(at, HEADER_SIZE))
+        while self.contents.size - at >= HEADER_SIZE:
+            header = parse_header(self.contents.read(at, HEADER_SIZE))
             end = at + max(header.size, HEADER_SIZE)
-            if end > self._contents.size or header.type in _LAST:
+            if end > self.contents.size or header.type in _LAST:
                 return None
             if header.type in ENDS or header.type == _PAYLOAD:
                 return end
             if at != begin and header.type in self.dialect.heads:
                 return at
             if header.type == QUERY or header.type in self.dialect.compressed:
-                raw = self._contents.read(at, end - at)
+                raw = self.contents.read(at, end - at)
                 event = self._read(self._reader(at), raw)
                 if boundary_at(event, self.dialect) is Boundary.AFTER:
                     return end
             at = end
         return None
-
-    @property
-    def size(self) -> int:
-        """The number of bytes of the file that are read."""
-        return self._contents.size
 
     def grouper(self, begin: int) -> Grouper:
         """Return a grouper for the events from `begin` on."""
@@ -206,11 +200,11 @@ class RangeReader:
         begin = self._bounds.begin
         if begin <= self._bounds.first:
             return self._bounds.first
-        return self._first_event(begin, min(self._bounds.end, self._contents.size))
+        return self._first_event(begin, min(self._bounds.end, self.contents.size))
 
     def _first_event(self, begin: int, end: int) -> int | None:
         return first_event(
-            self._contents,
+            self.contents,
             begin,
             end,
             checksums=self._checksums,
@@ -248,7 +242,7 @@ class RangeReader:
         They continue to the file's end, and no batch crosses the range's end. That they arrive at
         the beginning of the next range is checked before the events after it are yielded.
         """
-        size = self._contents.size
+        size = self.contents.size
         range_end = self._bounds.end
         at = start
         known = start
@@ -259,7 +253,7 @@ class RangeReader:
             count = min(most, range_end - known) if inside else _PIECE_BEHIND
             # At least the whole of an event that has begun, so that it is not joined many times.
             count = max(count, at + size_of_first(data) - known)
-            piece = self._contents.read(known, min(count, size - known))
+            piece = self.contents.read(known, min(count, size - known))
             if not piece:
                 raise self.error(f"the file has become shorter than {size} bytes", at)
             known += len(piece)
@@ -290,7 +284,7 @@ class RangeReader:
 
     def _check_arrival(self, at: int) -> None:
         """Check that the next range finds its first event at `at`, where the events so far end."""
-        size = self._contents.size
+        size = self.contents.size
         begin = self._bounds.end
         found = self._first_event(begin, min(at + 1, size))
         if found == at:
@@ -310,10 +304,10 @@ class RangeReader:
         """Tell whether the file is in use and the event at `at` was only partly written."""
         if not self.in_use:
             return False
-        size = self._contents.size
+        size = self.contents.size
         if size - at < HEADER_SIZE:
             return True
-        header = parse_header(self._contents.read(at, HEADER_SIZE))
+        header = parse_header(self.contents.read(at, HEADER_SIZE))
         return (
             header.size >= HEADER_SIZE
             and at + header.size > size
@@ -384,7 +378,7 @@ class _Groups:
             elif isinstance(item, PositionReached):
                 # A Rotate event names the beginning of the next file, and nothing follows it here.
                 in_file = item.end.file == _NO_NAME
-                self.begin = item.end.offset if in_file else self._reader.size
+                self.begin = item.end.offset if in_file else self._reader.contents.size
             else:
                 self._opened = self._end = None
 
