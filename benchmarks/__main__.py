@@ -12,6 +12,7 @@ from benchmarks import figures, report
 from benchmarks.figures import Figure, Range
 from benchmarks.parts import (
     backlog,
+    changes,
     copies,
     cpu,
     families,
@@ -38,6 +39,7 @@ PARTS: Final = (
     "cpu",
     "rows",
     "spark",
+    "changes",
     "plan",
     "sql",
     "statements",
@@ -94,6 +96,10 @@ def main() -> int:
         through = spark.measured(args.spark_size)
         print(spark.table(through))
         results.figures += spark.figures(through)
+    if "changes" in args.part:
+        read = changes.measured()
+        print(changes.table(read))
+        results.figures += changes.figures(read)
     if "plan" in args.part:
         _plan(args, results)
     measures = {"backlog": _backlog, "large": _large, "lag": _lag, "sql": _sql}

@@ -19,9 +19,9 @@ from benchmarks.processes.spark_reads import Cost, Work
 from tests.spark.standalone import StandaloneCluster
 
 _TURNS: Final = 3
-_TIMES: Final = {row_events.MULTI: 16, row_events.SINGLE: 8}
+TIMES: Final = {row_events.MULTI: 16, row_events.SINGLE: 8}
 """How often a file repeats the recorded one: a quarter of a gigabyte each."""
-_CHANGES: Final = 2 * row_events.ROWS
+CHANGES: Final = 2 * row_events.ROWS
 _SMALL: Final = 0.1
 """The smaller read, as a share of the largest, whose memory is the baseline."""
 _TIMEOUT_S: Final = 3600.0
@@ -67,7 +67,7 @@ def measured(gigabytes: float) -> Results:
 
     Raises ClusterError, and subprocess.CalledProcessError if the wheel is not built.
     """
-    files = {load: repeated(row_events.recorded(load), times) for load, times in _TIMES.items()}
+    files = {load: repeated(row_events.recorded(load), times) for load, times in TIMES.items()}
     reads: list[Through] = []
     with StandaloneCluster() as cluster, TemporaryDirectory(prefix="mtsd-links-") as folder:
         with variants("") as trees:
@@ -87,7 +87,7 @@ def _reads(
     # An extra read, which does not count, starts Python and fills the caches.
     asked.insert(0, asked[0])
     table = {"table": "shop.orders"}
-    costs = _submitted(
+    costs = submitted(
         cluster,
         [
             {
@@ -102,7 +102,7 @@ def _reads(
     )
     least: dict[tuple[str, str, str], Through] = {}
     for (load, shape, ranges), cost in list(zip(asked, costs, strict=True))[1:]:
-        changes = _CHANGES * _TIMES[load]
+        changes = CHANGES * TIMES[load]
         found = Through(
             load, variant, shape, ranges,
             changes / cost["seconds"],
@@ -124,7 +124,7 @@ def _memory(cluster: StandaloneCluster, file: Path, folder: Path, size: int) -> 
         places.append((place, linked(file, place, int(size * share))))
     # The first file is read twice, because the first read includes the driver's fixed memory use.
     asked = [places[0], *places]
-    costs = _submitted(cluster, [{"path": str(place), "shape": "groups"} for place, _ in asked])
+    costs = submitted(cluster, [{"path": str(place), "shape": "groups"} for place, _ in asked])
     return [
         DriverMemory(
             read, len(list(place.iterdir())), cost["heap"], cost["java_peak"], cost["python_peak"]
@@ -133,9 +133,10 @@ def _memory(cluster: StandaloneCluster, file: Path, folder: Path, size: int) -> 
     ]
 
 
-def _submitted(
+def submitted(
     cluster: StandaloneCluster, reads: list[dict[str, str]], path: str = ""
 ) -> list[Cost]:
+    """Return what each read costs, with the modules found by `path`."""
     modules = {"PYTHONPATH": path} if path else {}
     found = cluster.submit(
         Path(spark_reads.__file__),

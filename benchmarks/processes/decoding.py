@@ -1,14 +1,15 @@
 """Rows decoded a second of CPU, in this process.
 
 `python -m benchmarks.processes.decoding FILE DECODER` takes a recorded binlog file from its bytes
-to decoded rows, by one of DECODERS, and prints JSON: the rows, and the seconds of CPU of each run.
+to decoded rows, by one of DECODERS or SOURCES, and prints JSON: the rows, and the seconds of CPU of
+each run.
 """
 
 import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +31,7 @@ from mtsd.binlog.events.table_map import parse_table_map
 from mtsd.binlog.values.row_image import RowDecoder
 from mtsd.model.position import Position
 from mtsd.spark.arrays.row_batches import RowBatches
+from mtsd.spark.source.data_source import BinlogDataSource
 
 _TABLE_MAP: Final[int] = EventType.TABLE_MAP_EVENT.value
 _ROWS: Final = frozenset(kind.value for kind in ROW_EVENTS)
@@ -41,16 +43,18 @@ def main() -> None:
         prog="python -m benchmarks.processes.decoding", description=__doc__
     )
     parser.add_argument("file", type=Path)
-    parser.add_argument("decoder", choices=DECODERS)
+    parser.add_argument("decoder", choices=[*DECODERS, *SOURCES])
     parser.add_argument("--runs", type=int, default=5)
     args = parser.parse_args()
-    decode = DECODERS[args.decoder]
     data = args.file.read_bytes()
     rows = 0
     seconds = []
     for _ in range(args.runs):
         began = time.process_time()
-        rows = decode(data)
+        if args.decoder in SOURCES:
+            rows = _through_the_source(args.file, SOURCES[args.decoder])
+        else:
+            rows = DECODERS[args.decoder](data)
         seconds.append(time.process_time() - began)
     json.dump({"rows": rows, "seconds": seconds}, sys.stdout)
 
@@ -86,6 +90,13 @@ def _one_by_one(data: bytes) -> int:
             for _ in decoder.changes(event):
                 rows += 1
     return rows
+
+
+def _through_the_source(file: Path, options: Mapping[str, str]) -> int:
+    """Return how many rows a data source for Spark has, without Spark around it."""
+    source = BinlogDataSource({"path": str(file), **options})
+    reader = source.reader(source.schema())
+    return sum(batch.num_rows for part in reader.partitions() for batch in reader.read(part))
 
 
 class _Control:
@@ -126,6 +137,13 @@ DECODERS: Final[dict[str, Callable[[bytes], int]]] = {
     ONE_BY_ONE: _one_by_one,
     THEIRS: _theirs,
 }
+SOURCES: Final[dict[str, Mapping[str, str]]] = {
+    "shape table": {"shape": "table", "table": "shop.orders"},
+    "shape changes": {"shape": "changes"},
+    "three columns": {"shape": "table", "table": "shop.orders", "columns": "_op,id,amount"},
+    "another table": {"shape": "changes", "tables": "shop.others"},
+}
+"""Reads by the data source for Spark: an update is two rows of shape `table`."""
 
 if __name__ == "__main__":
     main()
