@@ -2,9 +2,14 @@
 
 The rows of a transaction are sent first, with the worker's row and the COMMIT behind them in a
 packet of their own: only once each statement has found the rows that it must find.
+
+Of a transaction that is there as a whole, what its rows come to is tried first
+(`mtsd.apply.rows.net_rows`), in few statements. If that fails, for whatever reason but a passing
+one, it is rolled back, and the rows are applied in their order, one change after another: that
+decides what is an error.
 """
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import Final
@@ -12,8 +17,9 @@ from typing import Final
 import structlog
 
 from mtsd.apply.appliers.packets import send_commit
-from mtsd.apply.appliers.row_checks import UNCHECKED, between, checked, checks_keys, checks_of
-from mtsd.apply.appliers.row_layouts import RowLayouts, target_error
+from mtsd.apply.appliers.row_checks import UNCHECKED, checked
+from mtsd.apply.appliers.row_layouts import target_error
+from mtsd.apply.appliers.statements_of_rows import StatementsOfRows
 from mtsd.apply.appliers.table_questions import TableQuestions
 from mtsd.apply.position.position_tables import PositionTables
 from mtsd.apply.rows.bundle import (
@@ -23,20 +29,20 @@ from mtsd.apply.rows.bundle import (
     RowTooLargeError,
     table_maps,
 )
-from mtsd.apply.rows.convergent_sql import ChangeMode, ConvergentSql
-from mtsd.apply.rows.repeated_cascades import KnownCascades, cascaded
-from mtsd.apply.rows.row_sql import RowSql, SqlStatement
+from mtsd.apply.rows.convergent_sql import ChangeMode
+from mtsd.apply.rows.row_sql import SqlStatement
+from mtsd.apply.session.retry import worth_a_retry
 from mtsd.apply.session.session import TargetSession, next_gtid
 from mtsd.apply.sql import literals
 from mtsd.apply.tables.blackholes import explain_missing_row
-from mtsd.apply.tables.table_layout import TableLayout
 from mtsd.binlog.bytes.event_type import EventType
 from mtsd.model.error_numbers import ER
-from mtsd.model.errors import BinlogError, NotSupportedError, ServerError
+from mtsd.model.errors import ServerError
 from mtsd.model.fault_points import FaultHook, FaultPoint, nothing
 from mtsd.model.group import Group
 from mtsd.model.step import Rows, state_of_rows
 from mtsd.schedule.batches.in_flight import Packet
+from mtsd.schedule.batches.tries import Tries
 from mtsd.schedule.done.executed_groups import NO_GROUPS, ExecutedGroups
 
 log = structlog.get_logger(__name__)
@@ -95,7 +101,6 @@ class SqlRows:
         self._connection = session.connection
         self._position = position
         self._tables = tables
-        self._known = tables.known
         self._states = tables.states
         self._preserves = preserves
         self._reached = reached
@@ -103,15 +108,12 @@ class SqlRows:
         self._change = change
         self._again = again or NO_GROUPS
         self._repairs = again is not None
-        self._newer = newer
-        self._layouts = RowLayouts(session, tables, newer)
-        self._cascades = KnownCascades(
-            session.connection, fold_case=session.traits.lower_case_table_names
+        self._statements = StatementsOfRows(
+            session, tables, change=change, repairs=self._repairs, newer=newer
         )
-        self._cascades_of = 0
-        """What `KnownTables.forgotten` was when they were read."""
         self._checks_may_differ = False
         """Whether an error may have left the session without them."""
+        self._joined = Tries()
 
     @property
     def creates_and_fills(self) -> bool:
@@ -132,6 +134,7 @@ class SqlRows:
         """See `RowWriter`."""
         self._session = session
         self._connection = session.connection
+        self._statements.use(session)
 
     def bundle(self, packet: Packet, *, held: bool = False) -> Bundle | None:
         """See `RowWriter`: what commits it is always sent separately."""
@@ -169,15 +172,10 @@ class SqlRows:
         rows = bundle.commands
         if not isinstance(rows, RowCommands):
             raise TypeError("only rows can be sent as SQL")
-        self._layouts.describe(bundle.format_description)
+        self._statements.layouts.describe(bundle.format_description)
         await self._reached(FaultPoint.BEFORE_BUNDLE)
         await self._set_gtid(rows.gtid)
-        opening: tuple[SqlStatement, ...] = _BEGIN
-        if self._session.traits.loses_cascade_errors:
-            await self._connection.run(b"BEGIN", 1)
-            await self._session.guard()
-            opening = ()
-        await self._apply_groups(rows, opening)
+        await self._apply_groups(rows)
         await self._session.unguard()
         await self._reached(FaultPoint.BUNDLE_SENT)
 
@@ -200,8 +198,8 @@ class SqlRows:
     async def begin(self, format_description: bytes, *, creates: bool = False) -> None:
         """See `RowWriter`: tables are created by themselves."""
         del creates
-        self._layouts.start_over()
-        self._layouts.describe(format_description)
+        self._statements.layouts.start_over()
+        self._statements.layouts.describe(format_description)
 
     async def write(self, rows: Rows) -> None:
         """See `RowWriter`.
@@ -216,24 +214,42 @@ class SqlRows:
             await self._connection.run(checked(self._session) + b";" + self._states.back, 2)
             self._checks_may_differ = False
 
-    async def _apply_groups(self, rows: RowCommands, opening: tuple[SqlStatement, ...]) -> None:
+    async def _apply_groups(self, rows: RowCommands) -> None:
+        joins = self._change is ChangeMode.STRICT and self._joined.may_try()
         try:
-            for each, before in rows.groups:
-                await self._apply_rows(each, opening, before=before)
-                opening = ()
+            await self._apply_all(rows, joins=joins)
         except ServerError as error:
-            if error.number not in _OF_OTHER_ROWS or not self._repairs:
+            forced = error.number in _OF_OTHER_ROWS and self._repairs
+            if not forced and (not joins or worth_a_retry(error)):
                 raise
             # What comes later may have been applied already: rows that a foreign key or a unique
             # one needs are there then, or gone.
-            log.info("applied without checks of other rows", error=str(error))
+            what = "without checks of other rows" if forced else "one change after another"
+            log.info("applied again", how=what, error=str(error))
             await self._session.undo(error)
+            if error.leaves_changes:
+                raise
             await self.restore()
             await self._set_gtid(rows.gtid)
-            opening = _BEGIN
-            for each, before in rows.groups:
-                await self._apply_rows(each, opening, before=before, forced=True)
-                opening = ()
+            await self._apply_all(rows, forced=forced)
+            if joins:
+                self._joined.failed()
+            return
+        if joins:
+            self._joined.succeeded()
+
+    async def _apply_all(
+        self, rows: RowCommands, *, joins: bool = False, forced: bool = False
+    ) -> None:
+        """Begin a transaction, and apply all its rows; see `_apply_rows`."""
+        opening: tuple[SqlStatement, ...] = _BEGIN
+        if self._session.traits.loses_cascade_errors:
+            await self._connection.run(b"BEGIN", 1)
+            await self._session.guard()
+            opening = ()
+        for each, before in rows.groups:
+            await self._apply_rows(each, opening, before=before, forced=forced, joins=joins)
+            opening = ()
 
     async def _apply_rows(
         self,
@@ -242,11 +258,12 @@ class SqlRows:
         *,
         before: bool = False,
         forced: bool = False,
+        joins: bool = False,
     ) -> None:
         """Run the statements of row events in a transaction, and check what they find.
 
         The transaction is open, or `opening` opens it. `before`: they have been applied before;
-        `forced`: they do not depend on other rows.
+        `forced`: they do not depend on other rows; `joins`: only what they come to is applied.
         """
         self._checks_may_differ = True
         pending = list(opening)
@@ -256,7 +273,8 @@ class SqlRows:
             [event for event in rows.events if event[4] == _TABLE_MAP], rows.state
         )
         try:
-            async for statement in self._statements(rows, before=before, forced=forced):
+            found = self._statements.of(rows, before=before, forced=forced, joins=joins)
+            async for statement in found:
                 pending.append(statement)
                 size += len(statement.sql)
                 if size > _COMMAND_BYTES or len(pending) >= _MANY_STATEMENTS:
@@ -278,75 +296,12 @@ class SqlRows:
         """
         if max(map(len, rows.events), default=0) < self._command_limit // _MAX_EXPANDED:
             return
-        async for statement in self._statements(rows):
+        async for statement in self._statements.of(rows):
             self._check_size(len(statement.sql))
 
     def _check_size(self, size: int) -> None:
         if size > self._command_limit:
             raise RowTooLargeError(size, self._command_limit)
-
-    def _making(self, *, forced: bool) -> RowSql:
-        limit = min(_STATEMENT_BYTES, self._command_limit // 4)
-        family = self._session.family
-        if self._change is ChangeMode.CONVERGENT:
-            return ConvergentSql(
-                limit, family, newer=self._newer, forced=forced, repairs=self._repairs
-            )
-        return RowSql(limit, family, idempotent=self._change is ChangeMode.IDEMPOTENT)
-
-    async def _statements(
-        self, rows: Rows, *, before: bool = False, forced: bool = False
-    ) -> AsyncIterator[SqlStatement]:
-        """Yield the statements of row events; `before` and `forced` as for `_apply_rows`."""
-        making = self._making(forced=forced)
-        checks = checked(self._session)
-        now = own = self._states.own
-        for event in rows.events:
-            if event[4] == _TABLE_MAP:
-                await self._layouts.take(event)
-                continue
-            layout = self._layouts.of(event)
-            if layout is None or (before and not layout.keys):
-                continue
-            wanted = checks_of(self._session, event, layout, forced=forced)
-            computing = own
-            if layout.computed:
-                computing = self._states.of(rows.state, zoned=layout.zoned)
-            try:
-                if wanted != checks or computing != now:
-                    for statement in making.rest():
-                        yield statement
-                    for setting in between((checks, now), (wanted, computing)):
-                        yield setting
-                    checks, now = wanted, computing
-                for statement in making.statements(event, layout):
-                    yield statement
-                if late := await self._cascaded(event, layout):
-                    for statement in making.rest():
-                        yield statement
-                    for setting in between((checks, now), (checked(self._session), now)):
-                        yield setting
-                    checks = checked(self._session)
-                    for statement in late:
-                        yield statement
-            except (BinlogError, NotSupportedError) as error:
-                raise target_error(
-                    self._connection, ER.SLAVE_CORRUPT_EVENT, f"table {layout.label}: {error}"
-                ) from error
-        for statement in making.rest():
-            yield statement
-        for setting in between((checks, now), (checked(self._session), own)):
-            yield setting
-
-    async def _cascaded(self, event: bytes, layout: TableLayout) -> list[SqlStatement]:
-        """Return what the source's cascades have changed, and those of the target may not find."""
-        if not self._repairs or self._newer or not checks_keys(event):
-            return []
-        if self._cascades_of != self._known.forgotten:
-            # A definition may have changed some.
-            self._cascades_of = self._known.forgotten
-            self._cascades.forget()
-        return list(cascaded(event, layout, await self._cascades.of(layout.name)))
 
     async def _run_rows(self, statements: Sequence[SqlStatement]) -> None:
         at = 0

@@ -46,13 +46,20 @@ class RowSql:
     """Makes the statements of row events; each holds at most about `statement_bytes`.
 
     `target`: the family of servers that they are for. `idempotent`: rows that exist already are
-    replaced.
+    replaced. With `joins`, updates of whole rows are one statement, too, which finds two rows for
+    each that was there and is another one now; where it finds fewer, some may have been inserted.
     """
 
     def __init__(
-        self, statement_bytes: int, target: TargetFamily = MYSQL, *, idempotent: bool = False
+        self,
+        statement_bytes: int,
+        target: TargetFamily = MYSQL,
+        *,
+        idempotent: bool = False,
+        joins: bool = False,
     ) -> None:
         self._limit = statement_bytes
+        self._joins = joins
         self._lenient = target.lenient
         self._insert = b"REPLACE" if idempotent else b"INSERT"
         self._ignore = b" IGNORE" if idempotent else b""
@@ -60,6 +67,8 @@ class RowSql:
         self._between = b","
         self._tail = b""
         self._rows: list[bytes] = []
+        self._found_each = 1
+        """How many rows a statement has to find for each that it collects."""
         self._size = 0
         self._table = ""
 
@@ -82,7 +91,6 @@ class RowSql:
         at = header.rows_at
         if kind in _UPDATES:
             second = columns_present(event[header.bitmaps_at + size : header.rows_at], header.width)
-            yield from self.rest()
             yield from self._updates(event, at, layout, first, second)
         elif kind in _INSERTS:
             yield from self._inserts(event, at, layout, first)
@@ -93,7 +101,7 @@ class RowSql:
         """Yield the statement that collects rows, if there is one."""
         if self._rows:
             sql = self._head + self._between.join(self._rows) + self._tail
-            yield SqlStatement(sql, len(self._rows), self._table)
+            yield SqlStatement(sql, self._found_each * len(self._rows), self._table)
             self._rows = []
             self._size = 0
 
@@ -101,8 +109,6 @@ class RowSql:
         self, event: bytes, at: int, layout: TableLayout, present: Sequence[int]
     ) -> Iterator[SqlStatement]:
         written = [index for index in present if layout.columns[index].written]
-        names = b",".join(layout.columns[index].name for index in written)
-        into = b" INTO %b (%b) VALUES " % (layout.name, names)
         tail = self._on_duplicate(layout, written)
         decoder = decoder_of(layout, present, written)
         end = len(event)
@@ -110,10 +116,16 @@ class RowSql:
             start = at
             image, at = decoder.read(event, at)
             require_progress(start, at, end)
-            before, hint = self._lenient if self._is_lenient(layout, image) else STRICT
             row = b"(%b)" % b",".join(literals_of(image))
-            insert = before + self._insert_into(layout) + hint + into
-            yield from self._collected(insert, tail, row, layout)
+            yield from self._collected(self._insert_of(layout, image), tail, row, layout)
+
+    def _insert_of(self, layout: TableLayout, image: RowImage) -> bytes:
+        """Return what an INSERT of such images begins with."""
+        before, hint = self._lenient if self._is_lenient(layout, image) else STRICT
+        names = b",".join([layout.columns[index].name for index in image.columns])
+        return b"%b%b%b INTO %b (%b) VALUES " % (
+            before, self._insert_into(layout), hint, layout.name, names,
+        )  # fmt: skip
 
     def _insert_into(self, layout: TableLayout) -> bytes:
         """Return the word, or words, that an INSERT into this table begins with."""
@@ -128,6 +140,23 @@ class RowSql:
         """Return what an INSERT of these columns ends with."""
         del layout, written
         return b""
+
+    def _on_same_key(
+        self, layout: TableLayout, key: tuple[int, ...] | None, written: Sequence[int]
+    ) -> bytes:
+        """Return what an INSERT ends with that stands for updates; b"" if none can.
+
+        It would insert a row that is missing, and change another one with a value of a unique key.
+        """
+        wholly = layout.whole and layout.others == () and len(layout.keys) == 1
+        if not (self._joins and wholly and key is not None):
+            return b""
+        if len(written) != sum(column.written for column in layout.columns):
+            return b""
+        names = [layout.columns[index].name for index in written]
+        return b" ON DUPLICATE KEY UPDATE " + b",".join(
+            [b"%b=VALUES(%b)" % (name, name) for name in names]
+        )
 
     def _deletes(
         self, event: bytes, at: int, layout: TableLayout, present: Sequence[int]
@@ -181,15 +210,26 @@ class RowSql:
         after_decoder = decoder_of(layout, second, written)
         is_partial = event[4] == _PARTIAL_UPDATE
         limit = b" LIMIT 1" if key is None else b""
+        tail = b"" if is_partial else self._on_same_key(layout, key, written)
+        if not tail:
+            yield from self.rest()
         end = len(event)
         while at < end:
             start = at
-            before, at = before_decoder.read(event, at)
+            before, middle = before_decoder.read(event, at)
             if is_partial:
-                after, at = _partial(event, at, layout, second, written)
+                after, at = _partial(event, middle, layout, second, written)
             else:
-                after, at = after_decoder.read(event, at)
+                after, at = after_decoder.read(event, middle)
             require_progress(start, at, end)
+            if tail and key is not None and event[start:middle] != event[middle:at]:
+                keys = in_key_order(before, key).values, in_key_order(after, key).values
+                if keys[0] == keys[1]:
+                    insert = self._insert_of(layout, after)
+                    row = b"(%b)" % b",".join(literals_of(after))
+                    yield from self._collected(insert, tail, row, layout, each=2)
+                    continue
+            yield from self.rest()
             where = condition(layout, before, exact=key is None)
             changes = b",".join(
                 b"%b=%b" % (layout.columns[index].name, _changed(layout, index, value))
@@ -217,16 +257,23 @@ class RowSql:
         layout: TableLayout,
         between: bytes = b",",
         most: int = _ANY_NUMBER,
+        *,
+        each: int = 1,
     ) -> Iterator[SqlStatement]:
         """Collect a row, of `most` in a statement; yield the statement that is complete without it.
 
-        A statement is its head, its rows with something between them, and its tail.
+        A statement is its head, its rows with something between them, and its tail; it has to find
+        so many rows for `each`.
         """
         if self._rows and (
-            head != self._head or self._size + len(row) > self._limit or len(self._rows) >= most
+            head != self._head
+            or tail != self._tail
+            or self._size + len(row) > self._limit
+            or len(self._rows) >= most
         ):
             yield from self.rest()
         self._head, self._between, self._tail = head, between, tail
+        self._found_each = each
         self._table = layout.label
         self._rows.append(row)
         self._size += len(row) + 1

@@ -38,6 +38,7 @@ _OF_MANY_TABLES: Final = frozenset({"DATABASE", "SCHEMA"})
 _EVENTS_OF_A_TABLE: Final = 4
 """How many Table_map events of one table are remembered: workers that are behind meet old ones."""
 _NO_TABLES: Final = frozenset[str]()
+_REFERENCES: Final = "REFERENCES"
 _SHARED_S: Final = 1.0
 """How long a reading counts for another Table_map event of the table."""
 
@@ -206,6 +207,9 @@ class KnownTables:
         # What it defines is read anew in any case, with another Table_map event.
         self._readings.clear()
         defined = _defined(definition)
+        if defined is None or _REFERENCES in defined:
+            # But not a table that a new foreign key refers to, which may cascade: MariaDB.
+            self.layouts.clear()
         several = frozenset(map(folded, merged))
         left = [
             event

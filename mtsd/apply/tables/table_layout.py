@@ -5,7 +5,7 @@ as they do in the server's own replica. A table whose columns do not fit is refu
 is written: SQL would convert values that a row event would not.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mtsd.apply.sql import literals
@@ -60,6 +60,10 @@ class TargetTable:
     """It has system versioning, and may have columns that are not in `columns`."""
     hashed: int = 0
     """How many of its unique keys a MariaDB keeps by a hidden column each, see `_hidden`."""
+    unique: tuple[tuple[str, ...], ...] = ()
+    """The columns of all its unique keys, in the order of `keys`; "" is an expression."""
+    cascades: bool = False
+    """Foreign keys of other tables change their rows with its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,13 @@ class TableLayout:
     """The target computes something from its rows: see `mtsd.apply.tables.computed_tables`."""
     zoned: bool = False
     """Its TIMESTAMPs are written alike in every time zone of the session."""
+    others: tuple[int, ...] | None = None
+    """Columns of its unique keys besides the first of `keys`; None where not all that a change of a
+    row meets is known, so that its rows keep their order."""
+    whole: bool = False
+    """It has no columns of its own: an image with all columns says all of a row."""
+    cascades: bool = False
+    """Foreign keys of other tables change their rows with its own."""
 
 
 def at_instant(name: bytes, literal: bytes) -> bytes:
@@ -210,7 +221,31 @@ def layout_of(
         takes_time,
         computed,
         zoned,
+        _others(found, keys, place, formats),
+        all(each in matched or not _is_written(each) for each in found.columns),
+        found.cascades,
     )
+
+
+def _others(
+    found: TargetTable,
+    keys: Sequence[tuple[int, ...]],
+    place: Mapping[str, int],
+    formats: Sequence[ColumnFormat],
+) -> tuple[int, ...] | None:
+    """Return the `others` of a layout; `place` is where its columns are, by name."""
+    if not keys or found.versioned:
+        # History has each change.
+        return None
+    unique = [tuple(place.get(name.lower(), -1) for name in key) for key in found.unique]
+    columns = {index for key in unique for index in key}
+    if -1 in columns or keys[0] not in unique:
+        return None
+    if any(sum(formats[index].type in _MOMENTS for index in key) > 1 for key in unique):
+        # It may be about periods, which are equal where they overlap.
+        return None
+    unique.remove(keys[0])
+    return tuple(sorted({index for key in unique for index in key}))
 
 
 def _hidden(
@@ -240,6 +275,7 @@ def _hidden(
 
 _SAFE = frozenset({Fit.EXACT, Fit.NON_LOSSY})
 _TIMESTAMPS = frozenset({ColumnType.TIMESTAMP, ColumnType.TIMESTAMP2})
+_MOMENTS = _TIMESTAMPS | {ColumnType.DATE, ColumnType.DATETIME, ColumnType.DATETIME2}
 
 
 def _column(there: TableColumn, column: ColumnFormat, *, zoned: bool) -> LayoutColumn:

@@ -1,11 +1,20 @@
 """Reads the target's table definitions for the applier of SQL, one query for each kind of fact."""
 
+from typing import Final
+
 from mtsd.apply.sql import literals
 from mtsd.apply.tables.misread_tables import is_versioned
 from mtsd.apply.tables.table_columns import read_columns
 from mtsd.apply.tables.table_layout import TargetTable
 from mtsd.wire.connection import Connection
 from mtsd.wire.understood import understood
+
+_CASCADES: Final = (
+    b"SELECT 1 FROM information_schema.referential_constraints"
+    b" WHERE unique_constraint_catalog='def' AND unique_constraint_schema=%b"
+    b" AND referenced_table_name=%b AND (update_rule NOT IN ('NO ACTION','RESTRICT')"
+    b" OR delete_rule NOT IN ('NO ACTION','RESTRICT')) LIMIT 1"
+)
 
 
 @understood("target")
@@ -27,7 +36,7 @@ async def load_table(connection: Connection, database: str, table: str) -> Targe
     unfit: set[str] = set()
     hashed: set[str] = set()
     for index, column, prefix, nullable, is_hashed in parts:
-        keys.setdefault(str(index), []).append(str(column))
+        keys.setdefault(str(index), []).append("" if column is None else str(column))
         # Without a column it is an expression.
         if column is None or prefix is not None or nullable == "YES":
             unfit.add(str(index))
@@ -43,4 +52,6 @@ async def load_table(connection: Connection, database: str, table: str) -> Targe
         tuple(str(trigger) for (trigger,) in triggers),
         await is_versioned(connection, database, table),
         len(hashed),
+        tuple(map(tuple, keys.values())),
+        bool(await connection.query(_CASCADES % (schema, name))),
     )

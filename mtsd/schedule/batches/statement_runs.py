@@ -7,36 +7,31 @@ knowing whether it can succeed: if it often cannot, trying costs more than it ga
 
 from typing import Final
 
+from mtsd.schedule.batches.tries import Tries
+
 MAX_STATEMENTS: Final = 128
 """More save little: what a commit costs is shared by as many already."""
 _SHORT_S: Final = 0.05
 _LONG_S: Final = 0.2
-_LONGEST_PAUSE: Final = 64
 
 
 class StatementRuns:
     """Learns from the runs of one worker; pure."""
 
-    __slots__ = ("_left", "_pause", "most")
+    __slots__ = ("_tries", "most")
 
     def __init__(self) -> None:
         self.most = 1
         """How many groups may be begun together."""
-        self._pause = 0
-        """How many runs were not tried after the last failure."""
-        self._left = 0
-        """How many of them are still to come."""
+        self._tries = Tries()
 
     def may_try(self) -> bool:
         """Return whether the next run is to be tried; otherwise its groups are applied singly."""
-        if self._left:
-            self._left -= 1
-            return False
-        return True
+        return self._tries.may_try()
 
     def succeeded(self, groups: int, seconds: float) -> None:
         """Note that a run of so many groups has committed after so many seconds."""
-        self._pause = 0
+        self._tries.succeeded()
         self.took(seconds)
         if seconds < _SHORT_S and groups == self.most:
             self.most = min(2 * self.most, MAX_STATEMENTS)
@@ -49,5 +44,4 @@ class StatementRuns:
     def failed(self) -> None:
         """Note that the groups of a run had to be applied singly: the next ones are, too."""
         self.most = 1
-        self._pause = min(max(1, 2 * self._pause), _LONGEST_PAUSE)
-        self._left = self._pause
+        self._tries.failed()

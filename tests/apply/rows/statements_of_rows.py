@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from mtsd.apply.rows.net_rows import LaidOut, net_events
 from mtsd.apply.rows.row_sql import RowSql, SqlStatement
 from mtsd.apply.session.session import TargetSession
 from mtsd.apply.tables.table_layout import TableLayout, layout_of
@@ -17,10 +18,13 @@ MODE = "SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO,STRICT_ALL_TABLES,ALLOW_INVALID_DA
 
 
 async def statements_of(
-    session: TargetSession, events: Sequence[bytes], making: RowSql
+    session: TargetSession, events: Sequence[bytes], making: RowSql, *, net: bool = False
 ) -> list[SqlStatement]:
-    """Return the statements of row events on `s`, for the same tables of `t`."""
-    found: list[SqlStatement] = []
+    """Return the statements of row events on `s`, for the same tables of `t`.
+
+    `net`: of what the events come to.
+    """
+    laid_out: list[LaidOut] = []
     layouts: dict[bytes, TableLayout] = {}
     for event in events:
         if event[4] == EventType.TABLE_MAP_EVENT:
@@ -30,7 +34,10 @@ async def statements_of(
             assert not isinstance(layout, Refused), layout
             layouts[event[19:25]] = layout
         elif event[4] in ROW_EVENTS:
-            found += making.statements(event, layouts[event[19:25]])
+            laid_out.append((event, layouts[event[19:25]]))
+    found: list[SqlStatement] = []
+    for event, layout in net_events(laid_out) if net else laid_out:
+        found += making.statements(event, layout)
     found += making.rest()
     return found
 

@@ -74,7 +74,14 @@ async def test_every_type(
         "SET sql_mode = 'ALLOW_INVALID_DATES'",
     ]
     events = logged(server, [*settings, *changes(random.Random(f"{key}{image}"), 16)], "s")
-    run(server, await statements_of(session, events, RowSql(1 << 20)))
+    one_by_one = await statements_of(session, events, RowSql(1 << 20))
+    run(server, one_by_one)
+    assert shown(server, "t.v") == shown(server, "s.v")
+    assert checksums(server, "v")
+    server.sql("SET sql_log_bin = 0; TRUNCATE t.v")
+    joined = await statements_of(session, events, RowSql(1 << 20, joins=True), net=True)
+    assert (len(joined) < len(one_by_one)) == (key != "none" and image == "FULL")
+    run(server, joined)
     assert shown(server, "t.v") == shown(server, "s.v")
     assert checksums(server, "v")
 
@@ -177,7 +184,7 @@ async def test_partial_updates_of_documents(server: Server, session: TargetSessi
     ]
     events = logged(server, statements, "s")
     assert EventType.PARTIAL_UPDATE_ROWS_EVENT in {event[4] for event in events}
-    run(server, await statements_of(session, events, RowSql(1 << 16)))
+    run(server, await statements_of(session, events, RowSql(1 << 16, joins=True), net=True))
     assert checksums(server, "p")
 
 
