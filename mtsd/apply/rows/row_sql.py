@@ -9,16 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from mtsd.apply.session.family import MYSQL, TargetFamily
-from mtsd.apply.sql import literals
-from mtsd.apply.sql.json_literal import json_literal
-from mtsd.apply.sql.row_literals import json_as_text
+from mtsd.apply.sql.json_changes import changed_document
 from mtsd.apply.tables.table_layout import Comparison, TableLayout, at_instant
 from mtsd.binlog.bytes.cursor import Cursor
 from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.events.rows import DUMMY_TABLE_ID, INSERTS, ROW_EVENTS, UPDATES, parse_rows_header
 from mtsd.binlog.values.column_type import ColumnType
 from mtsd.binlog.values.column_values import Convert
-from mtsd.binlog.values.json_diff import JsonDiff, JsonOperation, parse_json_diffs
+from mtsd.binlog.values.json_diff import parse_json_diffs
 from mtsd.binlog.values.row_image import ImageDecoder, RowImage
 from mtsd.model.errors import BinlogError
 
@@ -389,23 +387,4 @@ def _changed(layout: TableLayout, index: int, value: object) -> bytes:
     if not isinstance(value, tuple):
         return _literal(value)
     column = layout.columns[index]
-    found = column.name
-    for diff in value:
-        found = _applied(found, diff, as_text=column.json_as_text)
-    return found
-
-
-def _applied(document: bytes, diff: JsonDiff, *, as_text: bool) -> bytes:
-    path = literals.utf8(diff.path)
-    if diff.operation is JsonOperation.REMOVE:
-        return b"JSON_REMOVE(%b,%b)" % (document, path)
-    value = _json(diff.value, as_text=as_text)
-    if diff.operation is JsonOperation.REPLACE:
-        return b"JSON_REPLACE(%b,%b,%b)" % (document, path, value)
-    name = b"JSON_ARRAY_INSERT" if diff.path.endswith("]") else b"JSON_INSERT"
-    return b"%b(%b,%b,%b)" % (name, document, path, value)
-
-
-def _json(raw: bytes, *, as_text: bool) -> bytes:
-    # What JSON_COMPACT returns is JSON to a MariaDB, and not a string.
-    return b"JSON_COMPACT(%b)" % json_as_text(raw) if as_text else json_literal(raw)
+    return changed_document(column.name, value, as_text=column.json_as_text)
