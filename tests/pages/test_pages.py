@@ -156,7 +156,8 @@ def test_taken_over_and_handed_over(
         insert(source, "by the own replica")
         daemon = DaemonProcess(source, target, tmp_path, {"source.start": ""})
         daemon.configure()
-        look, take, stop, place, forget, purge, reset, configure = Page("take-over.md").steps
+        look, take, look_back, give, *by_hand = Page("take-over.md").steps
+        stop, place, forget, purge, reset, configure = by_hand
         shell.run(*configure)
         wait_until_replicated(source, target)
         assert "nothing was done" in shell.run(*look)
@@ -182,6 +183,8 @@ def test_taken_over_and_handed_over(
         insert(source, "by mtsd again")
         catch_up(daemon)
         assert target.sql(ROWS) == source.sql(ROWS)
+        assert "SET GLOBAL gtid_purged" in shell.run(*look_back)
+        assert "handed over: " in shell.run(*(f"{line} --watch 0.1" for line in give))
 
 
 def test_failover_promotion_and_upgrade(

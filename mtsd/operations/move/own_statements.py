@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from mtsd.apply.sql.literals import shown_name
 from mtsd.config import Settings
 from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
@@ -135,7 +136,7 @@ def _filters(words: ReplicaWords, settings: Settings) -> Mapping[str, str]:
         renamed = ",".join(f"{before}->{after}" for before, after in rules.rewrite_db)
         return found | ({"REPLICATE_REWRITE_DB": sql_text(renamed)} if renamed else {})
     found = {name: _names(name, given) for name, given in names.items() if given}
-    pairs = ", ".join(f"({_name(one)}, {_name(two)})" for one, two in rules.rewrite_db)
+    pairs = ", ".join(f"({shown_name(one)}, {shown_name(two)})" for one, two in rules.rewrite_db)
     return found | ({"REPLICATE_REWRITE_DB": pairs} if pairs else {})
 
 
@@ -143,9 +144,5 @@ def _names(rule: str, given: tuple[str, ...]) -> str:
     if "WILD" in rule:
         return ", ".join(map(sql_text, given))
     if rule.endswith("_DB"):
-        return ", ".join(map(_name, given))
-    return ", ".join(".".join(map(_name, each.split(".", 1))) for each in given)
-
-
-def _name(identifier: str) -> str:
-    return "`" + identifier.replace("`", "``") + "`"
+        return ", ".join(map(shown_name, given))
+    return ", ".join(".".join(map(shown_name, each.split(".", 1))) for each in given)

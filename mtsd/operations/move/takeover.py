@@ -221,6 +221,7 @@ class _Work:
         self._session = session
         self._found = found
         self._began = monotonic()
+        self._recording = False
         self._moved: Moved | None = None
         self.proof = ""
 
@@ -236,14 +237,20 @@ class _Work:
             self._found.channel, self._found.target, source, self._found.former, gap=False
         )
         start = await place_of(self._session, found)
-        self._moved = await set_position(self._settings, start, Meant(forward=True))
+        # Interrupted, it may be recorded.
+        self._recording = True
+        try:
+            self._moved = await set_position(self._settings, start, Meant(forward=True))
+        except NeedsPersonError:
+            self._recording = False
+            raise
         by = self._moved.by.forward
         return f"position {start}" + (f", forward by {by}, which it has applied" if by else "")
 
     async def forget(self) -> str:
-        if self._moved is None:
+        if not self._recording:
             return "nothing was recorded"
-        if self._moved.before is None:
+        if self._found.former is None:
             await reset_position(self._settings)
             return "mtsd has no position again"
         await set_fence(self._settings, OWN_REPLICA, command_words="takeover --execute")

@@ -1,4 +1,4 @@
-"""`mtsd takeover` on servers whose own replica applies."""
+"""`mtsd takeover` and `mtsd handover`, from and to the own replica of real servers."""
 
 from contextlib import closing
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mtsd.wire.replica_words import MARIADB_REPLICA, MYSQL_REPLICA
-from tests.fix_daemon import catch_up, command, stopped
+from tests.fix_daemon import catch_up, command, stopped, stops
 from tests.fix_families import mariadbs
 from tests.operations.move.moving import (
     ROWS,
@@ -72,6 +72,32 @@ def test_by_gtid_and_nothing_happens_before_it_is_asked_for(tmp_path: Path) -> N
         catch_up(daemon)
         assert target.sql(ROWS) == source.sql(ROWS)
         assert "no channel" in move(daemon, "takeover", status=3)
+        # And back. What mtsd applied has GTIDs of the target, which has to be told the source's.
+        with daemon:
+            daemon.wait_until_running()
+            said = command(daemon, "handover")
+            assert "mtsd runs: stop it before" in said
+            assert "error 1236" in said
+            assert "SOURCE_PASSWORD='…'" in said
+            assert "Everything is as it was before" in move(daemon, "handover", status=3)
+            assert daemon.stop() == 0
+        (wrong := tmp_path / "wrong.pw").write_text("wrong\n")
+        given = ("--replica-user", "repl", "--replica-password-file", str(wrong))
+        said = move(daemon, "handover", *given, status=3)
+        assert "the target's own replica has stopped" in said
+        assert "Access denied" in said
+        assert "Everything is as it was before" in said
+        assert target.sql("SHOW REPLICA STATUS") == []
+        insert(source, "by mtsd after all")
+        catch_up(daemon)
+        wrong.write_text("secret-of-repl\n")
+        said = move(daemon, "handover", *given, "--watch", "0.2")
+        assert "equal at GTID" in said
+        assert "secret" not in report_of(daemon)
+        insert(source, "by the own replica once more")
+        wait_for_rows(pair)
+        assert target.sql(ROWS) == source.sql(ROWS)
+        assert "was handed over to the target's own replica" in stops(daemon)
         pair.discard()
 
 
@@ -102,7 +128,11 @@ def test_by_file_with_gaps_between_the_workers_of_a_killed_server(tmp_path: Path
         assert target.sql("SELECT * FROM shop.held") == [(1,)]
         insert(source, "by mtsd")
         catch_up(daemon)
-        assert len(source.sql(ROWS)) == 4
+        said = move(daemon, "handover", "--watch", "0.2")
+        assert "handed over: from binlog" in said
+        insert(source, "by the own replica")
+        wait_for_rows(pair)
+        assert len(source.sql(ROWS)) == 5
         assert target.sql(ROWS) == source.sql(ROWS)
         pair.discard()
 
@@ -123,6 +153,19 @@ def test_from_the_own_replica_of_a_mariadb(tmp_path: Path) -> None:
         assert target.sql("SHOW ALL SLAVES STATUS") == []
         insert(source, "by mtsd")
         catch_up(daemon)
-        assert len(source.sql(ROWS)) == 2
+        said = move(daemon, "handover", "--watch", "0.2")
+        assert "SET GLOBAL gtid_slave_pos = '0-1-" in said
+        insert(source, "by the own replica again")
+        wait_for_rows(pair)
+        assert len(source.sql(ROWS)) == 3
+        assert target.sql(ROWS) == source.sql(ROWS)
+        assert "was handed over" in stops(daemon)
+        # A killed target has what it needs: both the position and that of its own replica.
+        target.kill()
+        target.start()
+        assert "equal at GTID 0-1-" in move(daemon, "takeover")
+        insert(source, "by mtsd in the end")
+        catch_up(daemon)
+        assert len(source.sql(ROWS)) == 4
         assert target.sql(ROWS) == source.sql(ROWS)
         pair.discard()
