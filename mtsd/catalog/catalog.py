@@ -51,14 +51,14 @@ class Catalog:
 
     def get(self, database: str, table: str) -> TableDefinition:
         """Return a table's definition; NotSupportedError, with the reason, if it is unknown."""
-        found = self.find(database, table)
-        if found is None:
+        known = self.find(database, table)
+        if known is None:
             name = self._name(database, table)
             reason = self._reasons.get(name, "nothing has told it so far")
             raise NotSupportedError(
                 f"the definition of `{database}`.`{table}` is unknown: {reason}"
             )
-        return found
+        return known
 
     def move_on(self, query: QueryEvent) -> None:
         """Apply a statement of the stream; only DDL has an effect."""
@@ -119,11 +119,11 @@ class Catalog:
                 self.define(created(tokens, *name, default))
 
     def _like(self, name: _Name, other: _Name, query: QueryEvent) -> None:
-        found = self._tables.get(other)
-        if found is None:
+        known = self._tables.get(other)
+        if known is None:
             self._forget(name, query, f"`{other[0]}`.`{other[1]}` is unknown")
         else:
-            self.define(replace(found, database=name[0], table=name[1]))
+            self.define(replace(known, database=name[0], table=name[1]))
 
     def _default(self, database: str, query: QueryEvent) -> str:
         known = self._character_sets.get(database)
@@ -139,9 +139,9 @@ class Catalog:
             if token.text in {b"SET", b"CHARSET", b"COLLATE"}:
                 if tokens.at_symbol(b"="):
                     tokens.take()
-                found = tokens.take_name()[1].strip("'\"").lower()
-                found = found.partition("_")[0] if token.text == b"COLLATE" else found
-                self._character_sets[name] = "utf8mb3" if found == "utf8" else found
+                database = tokens.take_name()[1].strip("'\"").lower()
+                database = database.partition("_")[0] if token.text == b"COLLATE" else database
+                self._character_sets[name] = "utf8mb3" if database == "utf8" else database
                 return
         if query.context.collation_server:
             self._character_sets[name] = character_set(query.context.collation_server)
@@ -206,9 +206,9 @@ class Catalog:
             old = self._named(tokens, query)
             tokens.take_words(b"TO")
             new = self._named(tokens, query)
-            found = self._tables.pop(old, None)
-            if found is not None:
-                self.define(replace(found, database=new[0], table=new[1]))
+            moved = self._tables.pop(old, None)
+            if moved is not None:
+                self.define(replace(moved, database=new[0], table=new[1]))
             else:
                 self._reasons[new] = self._reasons.pop(old, "nothing has told it so far")
             if not tokens.at_symbol(b","):

@@ -48,7 +48,7 @@ def column_type(tokens: Words) -> tuple[str, str]:
 
 def named_character_set(tokens: Words, first: bytes = b"") -> str:
     """Return the last character set named here; `first` has already been taken."""
-    found = ""
+    character_set = ""
     word = first or tokens.word()
     while word in {b"DEFAULT", b"CHARACTER", b"SET", b"CHARSET", b"COLLATE"}:
         if word in {b"SET", b"CHARSET", b"COLLATE"}:
@@ -56,7 +56,7 @@ def named_character_set(tokens: Words, first: bytes = b"") -> str:
                 tokens.take()
             name = bare_name(tokens).strip("'\"").lower()
             name = name.partition("_")[0] if word == b"COLLATE" else name
-            found = {"utf8": "utf8mb3"}.get(name, name)
+            character_set = {"utf8": "utf8mb3"}.get(name, name)
         ahead = tokens.next.text if tokens.next else b""
         if ahead not in {b"DEFAULT", b"CHARACTER", b"SET", b"CHARSET", b"COLLATE"} or (
             # The default value of a column rather than a table's default.
@@ -64,7 +64,7 @@ def named_character_set(tokens: Words, first: bytes = b"") -> str:
         ):
             break
         word = tokens.word()
-    return found
+    return character_set
 
 
 def skip_parentheses(tokens: Words) -> tuple[int, int]:

@@ -115,7 +115,7 @@ def _options(
     What the environment sets is among them: another shell has another one. A secret is neither
     shown nor left out in silence, except those of the environment, which are usually everywhere.
     """
-    found = ["--config", str(file.absolute())]
+    words = ["--config", str(file.absolute())]
     given = {
         key: environ[name]
         for key in FIELDS
@@ -123,8 +123,8 @@ def _options(
     }
     for key, value in (given | dict(overrides)).items():
         shown = str(Path(value).absolute()) if value and is_path(FIELDS[key]) else value
-        found += ["--set", f"{key}={'SECRET' if is_secret(FIELDS[key]) else shown}"]
-    return found
+        words += ["--set", f"{key}={'SECRET' if is_secret(FIELDS[key]) else shown}"]
+    return words
 
 
 def _override(text: str) -> tuple[str, str]:

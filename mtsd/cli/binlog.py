@@ -136,10 +136,10 @@ def _as(parse: Callable[[str], Parsed]) -> Callable[[str], Parsed]:
 
 
 def _place(text: str) -> Position:
-    found = parse_position(text)
-    if found is None:
+    place = parse_position(text)
+    if place is None:
         raise ValueError("FILE:POS is needed, with the name of the file alone")
-    return found
+    return place
 
 
 def _count(text: str) -> int:
@@ -195,10 +195,10 @@ def _selection(args: argparse.Namespace, settings: Settings | None) -> Selection
             "--group needs the source's binary log (--config, and no FILE of this machine): numbers"
             " count a channel's groups, which the position on the target is needed for"
         )
-    found = asyncio.run(place_of_group(settings, args.group))
-    if isinstance(found, Position):
-        return replace(selection, end=found)
-    return replace(selection, number=args.group, mark=found)
+    place = asyncio.run(place_of_group(settings, args.group))
+    if isinstance(place, Position):
+        return replace(selection, end=place)
+    return replace(selection, number=args.group, mark=place)
 
 
 class _Shown:

@@ -153,18 +153,18 @@ def _watched(
         except DaemonUnavailableError:
             return None
 
-    def reading(found: Status) -> _Reading:
+    def reading(now: Status) -> _Reading:
         return _Reading(
             time.monotonic(),
-            sum(worker.groups for worker in found.workers),
-            sum(worker.transactions for worker in found.workers),
-            found.cpu_seconds,
+            sum(worker.groups for worker in now.workers),
+            sum(worker.transactions for worker in now.workers),
+            now.cpu_seconds,
             None if target is None else _cpu_seconds(target),
             _machine_seconds() if target is not None else 0.0,
         )
 
     deadline = time.monotonic() + _TIMEOUT_S
-    while (found := status()) is None or not any(worker.groups for worker in found.workers):
+    while (now := status()) is None or not any(worker.groups for worker in now.workers):
         if time.monotonic() > deadline:
             raise MeasuringError(
                 f"the daemon has applied nothing in {_TIMEOUT_S:.0f} s: measuring needs a backlog;"
@@ -172,13 +172,13 @@ def _watched(
             )
         time.sleep(_POLL_S)
     time.sleep(_WARM_UP_S)
-    began = last = reading(status() or found)
+    began = last = reading(status() or now)
     while last.at < began.at + seconds:
         time.sleep(_POLL_S)
-        found = status()
-        if found is None or found.pending_groups == 0:
+        now = status()
+        if now is None or now.pending_groups == 0:
             break
-        last = reading(found)
+        last = reading(now)
     groups = last.groups - began.groups
     if not groups or last.at - began.at < seconds / 2:
         raise MeasuringError(

@@ -48,28 +48,28 @@ def _check(args: argparse.Namespace) -> int:
         for statement in statements(settings):
             print_line(statement)
         return ExitStatus.DONE
-    found = asyncio.run(check(settings))
+    lines = asyncio.run(check(settings))
     if args.json:
-        print_json(json_of(document(found), indent=2))
+        print_json(json_of(document(lines), indent=2))
     else:
-        for text in texts(found):
+        for text in texts(lines):
             print_line(text)
-    wrong = any(line.level is Level.ERROR for line in found)
+    wrong = any(line.level is Level.ERROR for line in lines)
     return ExitStatus.NEEDS_PERSON if wrong else ExitStatus.DONE
 
 
-def document(found: Sequence[Line]) -> dict[str, object]:
+def document(lines: Sequence[Line]) -> dict[str, object]:
     """Return what --json prints."""
     return {
-        "errors": sum(line.level is Level.ERROR for line in found),
-        "warnings": sum(line.level is Level.WARNING for line in found),
-        "lines": [asdict(line) for line in found],
+        "errors": sum(line.level is Level.ERROR for line in lines),
+        "warnings": sum(line.level is Level.WARNING for line in lines),
+        "lines": [asdict(line) for line in lines],
     }
 
 
-def texts(found: Sequence[Line]) -> Iterator[str]:
+def texts(lines: Sequence[Line]) -> Iterator[str]:
     """Return human-readable lines."""
-    width = max((len(line.subject) for line in found), default=0)
-    for line in found:
+    width = max((len(line.subject) for line in lines), default=0)
+    for line in lines:
         remedy = f"; {line.remedy}" if line.remedy else ""
         yield f"{line.level:<7}  {line.subject:<{width}}  {line.found}{remedy}"

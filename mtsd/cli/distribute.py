@@ -85,16 +85,16 @@ def _distribute(args: argparse.Namespace) -> int:
     try:
         if args.do == "show":
             status = fetch_status(socket)
-            found = status.distribution if status is not None else None
+            distribution = status.distribution if status is not None else None
         else:
             answer = post(socket, "/distribute", change)
-            found = DistributionStatus.from_document(answer) if answer is not None else None
+            distribution = DistributionStatus.from_document(answer) if answer is not None else None
     except DaemonRefusedError as error:
         return complain(error, ExitStatus.NEEDS_PERSON)
     except DaemonUnavailableError as error:
         return complain(error, ExitStatus.FAILED)
-    if found is None:
+    if distribution is None:
         return complain(f"no daemon answers on {socket}", ExitStatus.NOT_RUNNING)
-    for name, value in described(found) or [("distribution", "nothing is set by hand")]:
+    for name, value in described(distribution) or [("distribution", "nothing is set by hand")]:
         print_line(f"{name:<12}  {value}")
     return ExitStatus.DONE

@@ -258,10 +258,10 @@ def _reported_backlog(
     from mtsd.cli.backlog_size import backlog_size  # noqa: PLC0415
     from mtsd.cli.calibration_run import three_points  # noqa: PLC0415
 
-    found = backlog_of(
+    backlog = backlog_of(
         backlog_size(settings), three_points(settings), seconds, sample, machines, common
     )
-    return str(found)
+    return str(backlog)
 
 
 def _measured(
@@ -282,13 +282,13 @@ def _measured(
 
 
 def _read(paths: Sequence[Path]) -> Sequence[Point]:
-    found = []
+    points = []
     for path in paths:
         try:
-            found += read_points(path.read_text("utf-8"))
+            points += read_points(path.read_text("utf-8"))
         except PointsError as error:
             raise PointsError(f"{path}: {error}") from error
-    return found
+    return points
 
 
 def _recorded(args: argparse.Namespace) -> bool:
@@ -359,12 +359,12 @@ def _draw(plan: Plan, html: Path | None, folder: Path | None) -> None:
 
 def _numbers(text: str) -> tuple[int, ...]:
     try:
-        found = tuple(int(part) for part in text.split(","))
+        numbers = tuple(int(part) for part in text.split(","))
     except ValueError:
-        found = ()
-    if not found or min(found) < 1:
+        numbers = ()
+    if not numbers or min(numbers) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers from 1: 1,2,4")
-    return found
+    return numbers
 
 
 def _whole(least: int, text: str) -> int:
@@ -375,9 +375,9 @@ def _whole(least: int, text: str) -> int:
 
 def _positive(text: str) -> float:
     try:
-        found = float(text)
+        number = float(text)
     except ValueError:
-        found = 0.0
-    if not 0.0 < found < 1e6:
+        number = 0.0
+    if not 0.0 < number < 1e6:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
-    return found
+    return number

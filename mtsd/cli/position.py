@@ -215,16 +215,16 @@ def _lines(status: Status) -> list[str]:
     place = str(status.executed)
     if not place and not status.executed.gtid:
         return ["none yet: the next start begins at [source] start"]
-    found = [f"executed  {place or 'what the GTIDs say'}"]
+    texts = [f"executed  {place or 'what the GTIDs say'}"]
     if status.executed.gtid:
-        found.append(f"GTIDs     {status.executed.gtid}")
+        texts.append(f"GTIDs     {status.executed.gtid}")
     past = sum(worker.groups for worker in status.workers)
     if past:
-        found.append("beyond    some groups too: the next start fills the gaps between them")
+        texts.append("beyond    some groups too: the next start fills the gaps between them")
     if status.in_doubt:
         numbers = ", ".join(str(group.number) for group in status.in_doubt)
-        found.append(f"in doubt  group {numbers}")
-    return found
+        texts.append(f"in doubt  group {numbers}")
+    return texts
 
 
 def _text(mark: LowWaterMark | None) -> str:

@@ -51,10 +51,10 @@ def _resolve(args: argparse.Namespace) -> int:
     settings = load_configuration(args).settings
     try:
         if not answered:
-            found = asyncio.run(list_in_doubt(settings))
-            for doubt in found:
+            doubts = asyncio.run(list_in_doubt(settings))
+            for doubt in doubts:
                 print_line(_line(doubt))
-            if not found:
+            if not doubts:
                 print_line("no group is in doubt")
             return ExitStatus.DONE
         doubt = asyncio.run(resolve(settings, args.group, applied=args.applied))

@@ -62,12 +62,12 @@ def register(subparsers: Subparsers) -> None:
 
 def _position(text: str) -> Position:
     try:
-        found = parse_start(text)
+        start = parse_start(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-    if not isinstance(found, FilePosition):
+    if not isinstance(start, FilePosition):
         raise argparse.ArgumentTypeError("FILE:POS is needed")
-    return Position(found.file, found.pos)
+    return Position(start.file, start.pos)
 
 
 def _gtid(text: str) -> Gtid:

@@ -55,10 +55,10 @@ class Mode:
     def of(cls, path: Path) -> "Mode | None":
         """Return that of a file or a folder; None if there is none."""
         try:
-            found = path.stat()
+            status = path.stat()
         except OSError:
             return None
-        return cls(found.st_mode, found.st_uid, found.st_gid)
+        return cls(status.st_mode, status.st_uid, status.st_gid)
 
     def readers(self, account: Account) -> tuple[str, ...]:
         """Return who may read it without need.
@@ -81,8 +81,8 @@ class Mode:
         return self._who(stat.S_IWGRP, stat.S_IWOTH, group=not own)
 
     def _who(self, by_group: int, by_others: int, *, group: bool) -> tuple[str, ...]:
-        found = [_OF_GROUP] if group and self.mode & by_group else []
-        return (*found, _OF_OTHERS) if self.mode & by_others else tuple(found)
+        readers = [_OF_GROUP] if group and self.mode & by_group else []
+        return (*readers, _OF_OTHERS) if self.mode & by_others else tuple(readers)
 
 
 def readable(path: Path, what: str, account: Account, instead: str = "") -> Iterator[str]:

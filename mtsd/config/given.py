@@ -115,10 +115,10 @@ def _read_file(path: Path, gathered: Gathered) -> None:
 
 
 def _syntax_problem(path: Path, error: tomllib.TOMLDecodeError) -> Problem:
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"(.*) \(at (?:line ([0-9]+), column ([0-9]+)|end of document)\)", f"{error}"
     )
-    message, line, column = found.groups() if found else (str(error), None, None)
+    message, line, column = match.groups() if match else (str(error), None, None)
     where = f"line {line}, column {column}" if line else "end of the file"
     return Problem(
         f"{path}, {where}", f"found a syntax error, {message}", "allowed is TOML", f"file {path}"

@@ -173,6 +173,6 @@ def _exposed(settings: Settings, credentials_directory: Path | None) -> Iterator
         ):
             if path is None or path.parent == credentials_directory:
                 continue
-            found = [*(readable(path, what, account) if what else ()), *writable(path, account)]
-            yield from (warning for warning in found if warning not in warned)
-            warned.update(found)
+            exposed = [*(readable(path, what, account) if what else ()), *writable(path, account)]
+            yield from (warning for warning in exposed if warning not in warned)
+            warned.update(exposed)

@@ -72,8 +72,8 @@ def reloaded(in_force: Settings, read: Settings) -> Reloaded:
 
 def _values(settings: Settings) -> dict[str, object]:
     """Return every key's raw value, including secrets: nothing of it may be displayed."""
-    found: dict[str, object] = {}
+    values: dict[str, object] = {}
     for key in FIELDS:
         section, _, name = key.partition(".")
-        found[key] = getattr(getattr(settings, section), name)
-    return found
+        values[key] = getattr(getattr(settings, section), name)
+    return values

@@ -111,7 +111,7 @@ def _ask(path: Path, method: str, target: str, body: bytes | None, timeout: floa
 
 def _object(body: bytes) -> dict[str, object] | None:
     try:
-        found = json.loads(body)
+        document = json.loads(body)
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return document if isinstance(document, dict) else None

@@ -29,14 +29,14 @@ class Request:
         if not self.body:
             return {}
         try:
-            found = json.loads(self.body)
+            document = json.loads(self.body)
         except ValueError as error:
             raise RequestRefusedError(
                 HTTPStatus.BAD_REQUEST, f"the body is not JSON: {error}"
             ) from None
-        if not isinstance(found, dict):
+        if not isinstance(document, dict):
             raise RequestRefusedError(HTTPStatus.BAD_REQUEST, "the body is not a JSON object")
-        return found
+        return document
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,7 @@ def _remove_stale(path: Path) -> None:
 
 def _inode(path: Path) -> tuple[int, int] | None:
     try:
-        found = path.lstat()
+        status = path.lstat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino

@@ -34,13 +34,13 @@ class StopFile:
     def read(self) -> StopNote | None:
         """Return what it says; None if there is none, or if it cannot be read."""
         try:
-            found = json.loads(self.path.read_text(encoding="utf-8"))
-            time = float(found["time"])
-            if "graceful" not in found:
+            document = json.loads(self.path.read_text(encoding="utf-8"))
+            time = float(document["time"])
+            if "graceful" not in document:
                 return StopNote(time, None)
             stop = LastStop(
-                time, bool(found["graceful"]), str(found["text"]), int(found["number"]),
-                int(found["group"]),
+                time, bool(document["graceful"]), str(document["text"]), int(document["number"]),
+                int(document["group"]),
             )  # fmt: skip
             return StopNote(time, stop)
         except (OSError, ValueError, KeyError, TypeError):

@@ -89,11 +89,11 @@ class ByHand:
 
     def status(self, settings: Settings) -> DistributionStatus:
         """Describe what is in force, `settings` with what was set."""
-        found = distribution_of(settings)
+        distribution = distribution_of(settings)
         return DistributionStatus(
-            bind=found.bind,
-            pin=found.pin,
-            weigh=found.weigh,
+            bind=distribution.bind,
+            pin=distribution.pin,
+            weigh=distribution.weigh,
             frozen=tuple(sorted(self.frozen)),
             until_the_daemon_ends=tuple(
                 [key for key in _KEYS if key in self.set] + ["frozen"] * bool(self.frozen)

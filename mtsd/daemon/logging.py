@@ -87,10 +87,10 @@ def _is_journal(stream: TextIO | LogWriter, environ: Mapping[str, str]) -> bool:
     A program that redirects it leaves the variable to what it starts.
     """
     try:
-        found = os.fstat(stream.fileno())
+        status = os.fstat(stream.fileno())
     except (OSError, ValueError):
         return False
-    return environ.get("JOURNAL_STREAM") == f"{found.st_dev}:{found.st_ino}"
+    return environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
 
 
 class _Handler(logging.StreamHandler[TextIO | LogWriter]):

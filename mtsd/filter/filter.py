@@ -108,13 +108,13 @@ class Filter:
 
         The first of them that any rule matches decides. A change of no table does not pass.
         """
-        found = False
+        passes = False
         for database, table in tables:
-            found = True
+            passes = True
             matched = self._matched(database, table)
             if matched is not None:
                 return matched
-        return found and self._otherwise
+        return passes and self._otherwise
 
     def passes_any_of(self, tables: Iterable[Table]) -> bool | None:
         """Return whether a change of some of these tables passes; None if it depends on which."""
@@ -129,28 +129,28 @@ class Filter:
         """
         database = self.folded_table(database)
         prefix = f"{database}."
-        found: set[bool] = set()
+        verdicts: set[bool] = set()
         if any(name.startswith(prefix) for name in self._do_table):
-            found.add(True)
+            verdicts.add(True)
         if any(name.startswith(prefix) for name in self._ignore_table):
-            found.add(False)
-        found |= self._verdicts(database)
-        return found.pop() if len(found) == 1 else None
+            verdicts.add(False)
+        verdicts |= self._verdicts(database)
+        return verdicts.pop() if len(verdicts) == 1 else None
 
     def _verdicts(self, database: str) -> set[bool]:
         """Return what the patterns say of tables in a database, or what counts without them."""
-        found: set[bool] = set()
+        verdicts: set[bool] = set()
         for patterns, passes in ((self._wild_do, True), (self._wild_ignore, False)):
             for pattern in patterns:
                 if not overlap(pattern, escaped(f"{database}.") + "%"):
                     continue
                 of_database, _, of_table = pattern.partition(".")
                 if passes or "." in database or overlap(of_database, escaped(database)):
-                    found.add(passes)
+                    verdicts.add(passes)
                 if matches(of_database, database) and is_everything(of_table):
-                    return found
-        found.add(self._otherwise)
-        return found
+                    return verdicts
+        verdicts.add(self._otherwise)
+        return verdicts
 
     def row_database(self, database: str, table: str) -> str | None:
         """Return the target's name of the database of row events.
@@ -181,17 +181,17 @@ class Filter:
         """Return the other channels that may replicate a database of the source, by name."""
         if not self.others:
             return ()
-        found = self._owners.get(database)
-        if found is None:
+        known = self._owners.get(database)
+        if known is None:
             if len(self._owners) >= _REMEMBERED:
                 self._owners.clear()
-            found = tuple(
+            known = tuple(
                 channel
                 for channel, other in self.others.items()
                 if not self.is_position_schema(database) and other.reaches(database)
             )
-            self._owners[database] = found
-        return found
+            self._owners[database] = known
+        return known
 
     def reaches(self, database: str) -> bool:
         """Return whether anything in a database of the source may be replicated."""

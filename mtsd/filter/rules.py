@@ -43,12 +43,12 @@ class Rules:
     @classmethod
     def parse(cls, text: str) -> "Rules":
         """Return the rules that `text` has written. Raises ValueError on anything else."""
-        found = json.loads(text)
+        document = json.loads(text)
         known = {field.name for field in fields(cls)}
-        if not isinstance(found, dict) or not known.issuperset(found):
+        if not isinstance(document, dict) or not known.issuperset(document):
             raise ValueError(f"not filter rules: {text[:200]!r}")
-        renamed = tuple((str(name), str(target)) for name, target in found.pop("rewrite_db", ()))
-        named = {name: tuple(map(str, values)) for name, values in found.items()}
+        renamed = tuple((str(name), str(target)) for name, target in document.pop("rewrite_db", ()))
+        named = {name: tuple(map(str, values)) for name, values in document.items()}
         return cls(rewrite_db=renamed, **named)
 
     def _given(self) -> dict[str, list[object]]:

@@ -20,16 +20,16 @@ _WILDS: Final = {wild.value: wild for wild in _Wild}
 
 
 def _pieces(pattern: str) -> list[_Piece]:
-    found: list[_Piece] = []
+    pieces: list[_Piece] = []
     at = 0
     while at < len(pattern):
         if pattern[at] == "\\" and at + 1 < len(pattern):
             at += 1
-            found.append(pattern[at])
+            pieces.append(pattern[at])
         else:
-            found.append(_WILDS.get(pattern[at], pattern[at]))
+            pieces.append(_WILDS.get(pattern[at], pattern[at]))
         at += 1
-    return found
+    return pieces
 
 
 @cache

@@ -35,19 +35,19 @@ class Distribution:
     @property
     def workers(self) -> dict[str, int]:
         """By pinned database, and by those bound to one: the index of its worker, from 0."""
-        found = {name: worker - 1 for name, worker in self.pin}
+        indexes = {name: worker - 1 for name, worker in self.pin}
         for together in self.bind:
-            for pinned in [found[name] for name in together if name in found]:
-                found |= dict.fromkeys(together, pinned)
-        return found
+            for pinned in [indexes[name] for name in together if name in indexes]:
+                indexes |= dict.fromkeys(together, pinned)
+        return indexes
 
     @property
     def weights(self) -> dict[str, int]:
         """By database or bound set: its weight, if it is not 1; that of a set is their sum."""
-        found = dict(self.weigh)
+        by_name = dict(self.weigh)
         for together in self.bind:
-            found["+".join(together)] = sum(found.get(name, 1) for name in together)
-        return found
+            by_name["+".join(together)] = sum(by_name.get(name, 1) for name in together)
+        return by_name
 
     def sets(self, names: Iterable[str]) -> Iterator[tuple[str, ...]]:
         """Yield each bound set, and each of these databases that is in none, by itself."""

@@ -51,13 +51,13 @@ class Gtid(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> "Gtid":
         """Parse the text form, whose number may be any. Raises ValueError."""
-        found = _GTID.fullmatch(text)
-        if found is None:
+        match = _GTID.fullmatch(text)
+        if match is None:
             raise ValueError(f"not a GTID: {text[:80]!r}")
-        if found[3]:
-            return cls(_origin(found[3]), int(found[4]))
-        uuid, _, tag = found[1].partition(":")
-        return cls(uuid, int(found[2]), tag)
+        if match[3]:
+            return cls(_origin(match[3]), int(match[4]))
+        uuid, _, tag = match[1].partition(":")
+        return cls(uuid, int(match[2]), tag)
 
     def __str__(self) -> str:
         if self.tag:

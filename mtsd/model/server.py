@@ -48,8 +48,8 @@ def flavour_of(text: str) -> Flavour:
 
 def version_of(text: str) -> Version | None:
     """Return the version in the `text` of a server's greeting, None if there is none in it."""
-    found = _NUMBER.match(text.removeprefix(_OF_OLD_REPLICAS))
-    return (int(found[1]), int(found[2]), int(found[3])) if found else None
+    match = _NUMBER.match(text.removeprefix(_OF_OLD_REPLICAS))
+    return (int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
 def of_version(choices: Sequence[tuple[Version, _Choice]], version: Version) -> _Choice:

@@ -31,10 +31,10 @@ async def place_of_group(settings: Settings, number: int) -> Position | LowWater
 
     Raises NeedsPersonError if its number does not tell, and as `read_recorded` does.
     """
-    found = where_is(number, await read_recorded(settings), settings.replica.channel)
-    if isinstance(found, Refused):
-        raise NeedsPersonError(str(found))
-    return found
+    place = where_is(number, await read_recorded(settings), settings.replica.channel)
+    if isinstance(place, Refused):
+        raise NeedsPersonError(str(place))
+    return place
 
 
 def where_is(

@@ -56,16 +56,16 @@ class MovedBy:
 
     def refused(self, place: object, *, back: bool, forward: bool) -> list[Refused]:
         """Return what a person has not said with `back` and `forward`."""
-        found = []
+        words = []
         if self.back and not back:
             both = ""
             if self.both is not None and len(str(self.both)) <= LONGEST_SET:
                 together = command("position", "set", f"gtid:{self.both}")
                 both = f"; what either has, together, is {together}"
-            found.append(refuse(BACK, place=place, amount=self.back, both=both))
+            words.append(refuse(BACK, place=place, amount=self.back, both=both))
         if self.forward and not forward:
-            found.append(refuse(FORWARD, place=place, amount=self.forward))
-        return found
+            words.append(refuse(FORWARD, place=place, amount=self.forward))
+        return words
 
 
 def moved_by(

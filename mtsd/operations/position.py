@@ -229,12 +229,12 @@ async def _settle_splits(channel: StoppedChannel) -> tuple[tuple[int, Verdict], 
     """
     if channel.row is None:
         return ()
-    found = []
+    splits = []
     for doubt in channel.in_doubt:
         if doubt.kind == SPLIT:
             left = await left_split(
                 channel.connection, channel.tables, doubt, channel.row.daemon_uuid
             )
             await complete(channel.connection, left)
-            found.append((doubt.number, left.verdict))
-    return tuple(found)
+            splits.append((doubt.number, left.verdict))
+    return tuple(splits)

@@ -75,9 +75,9 @@ async def read_rows(connection: Connection, tables: PositionTables) -> Recorded 
     # A session's default may differ, and then each query would see a moment of its own.
     await connection.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     await connection.query("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
-    found = await _read(connection, tables, present)
+    recorded = await _read(connection, tables, present)
     await connection.query("COMMIT")
-    return found
+    return recorded
 
 
 async def _read(
@@ -97,7 +97,7 @@ async def _read(
         return None
     row = tables.channel_row(channel[0])
     rows = sorted(map(tables.workers.row, workers), key=lambda each: each.id)
-    found = Recorded(
+    recorded = Recorded(
         row,
         tuple(rows),
         tuple(unsettled(map(tables.doubts.record, in_doubt), row.mark, rows)),
@@ -107,9 +107,9 @@ async def _read(
         tables.last_stop.stop(ended[0]) if ended else None,
     )
     if stopped is None:
-        return found
+        return recorded
     by_hand = [each.group.number for each in skipped]
     passed = is_passed(
-        stopped.group.number, row.mark.number, found.executed, by_hand, ordered=row.ordered
+        stopped.group.number, row.mark.number, recorded.executed, by_hand, ordered=row.ordered
     )
-    return replace(found, stopped=None) if passed else found
+    return replace(recorded, stopped=None) if passed else recorded

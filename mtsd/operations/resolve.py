@@ -16,8 +16,8 @@ async def list_in_doubt(settings: Settings) -> tuple[InDoubt, ...]:
 
     Raises as `read_recorded` does.
     """
-    found = await read_recorded(settings)
-    return () if found is None else found.in_doubt
+    recorded = await read_recorded(settings)
+    return () if recorded is None else recorded.in_doubt
 
 
 async def _refuse_if_used_up(connection: Connection, doubt: InDoubt) -> None:

@@ -70,8 +70,8 @@ async def list_failures(settings: Settings) -> Failures:
 
     Raises as `read_recorded` does.
     """
-    found = await read_recorded(settings)
-    return Failures(None, ()) if found is None else Failures(found.stopped, found.skipped)
+    recorded = await read_recorded(settings)
+    return Failures(None, ()) if recorded is None else Failures(recorded.stopped, recorded.skipped)
 
 
 async def skip(settings: Settings, wanted: Wanted, *, who: str, why: str) -> Skipped:
@@ -104,9 +104,9 @@ async def _skip(
                 f"{group}, was split into branches, and something of them may be left on the"
                 " target: start mtsd, which commits it or rolls it back, or says what to resolve"
             )
-        found = await _verdict(channel, doubt)
-        applied = applied or found is Verdict.APPLIED
-        if found is not Verdict.NOT_APPLIED:
+        verdict = await _verdict(channel, doubt)
+        applied = applied or verdict is Verdict.APPLIED
+        if verdict is not Verdict.NOT_APPLIED:
             may_be_applied = doubt.kind
     if applied:
         raise NeedsPersonError(

@@ -83,8 +83,8 @@ async def stopped_channel(
     )
     connection = session.connection
     try:
-        found = await require_usable(connection, tables)
-        if dry_run or not found.engines.keys() >= set(FIRST_TABLES):
+        existing = await require_usable(connection, tables)
+        if dry_run or not existing.engines.keys() >= set(FIRST_TABLES):
             yield await _looked_at(connection, tables)
             return
         locks = await _taken(connection, tables)
@@ -146,12 +146,12 @@ async def _looked_at(connection: Connection, tables: PositionTables) -> StoppedC
         ((holder,),) = await connection.query(b"SELECT IS_USED_LOCK('%b')" % lock)
         if holder is not None:
             raise NeedsPersonError(await _held(connection, locks))
-    found = await read_rows(connection, tables)
-    if found is None:
+    recorded = await read_rows(connection, tables)
+    if recorded is None:
         return StoppedChannel(connection, tables, None, None, (), (), None, ())
     return StoppedChannel(
-        connection, tables, None, found.channel, found.workers, found.in_doubt, found.stopped,
-        found.skipped,
+        connection, tables, None, recorded.channel, recorded.workers, recorded.in_doubt,
+        recorded.stopped, recorded.skipped,
     )  # fmt: skip
 
 

@@ -40,13 +40,13 @@ async def read_stored(settings: Settings) -> Status:
     nothing = replace(_nothing(settings), doing=NONE_YET)
     if note is not None:
         nothing = replace(nothing, **_ended(note.stop))
-    found = await read_recorded(settings)
-    if found is None:
+    recorded = await read_recorded(settings)
+    if recorded is None:
         return nothing
-    mark = found.channel.mark
-    ended = _ended(newest_stop(found.last_stop, note))
+    mark = recorded.channel.mark
+    ended = _ended(newest_stop(recorded.last_stop, note))
     # A daemon records its workers before they begin.
-    if ended["last_stop"] is None and not found.channel.workers:
+    if ended["last_stop"] is None and not recorded.channel.workers:
         ended["doing"] = NOT_BEGUN
     return replace(
         nothing,
@@ -59,12 +59,12 @@ async def read_stored(settings: Settings) -> Status:
                 groups=len(row.executed.rebased(mark.number + 1)),
                 last=Place.of(row.last),
             )
-            for row in found.workers
+            for row in recorded.workers
         ),
-        in_doubt=tuple(map(_in_doubt, found.in_doubt)),
-        stopped_at=_stopped(found.stopped) if found.stopped is not None else None,
-        skipped=tuple(map(SkippedStatus.of, found.skipped)),
-        prepared_transactions=found.prepared,
+        in_doubt=tuple(map(_in_doubt, recorded.in_doubt)),
+        stopped_at=_stopped(recorded.stopped) if recorded.stopped is not None else None,
+        skipped=tuple(map(SkippedStatus.of, recorded.skipped)),
+        prepared_transactions=recorded.prepared,
     )
 
 

@@ -65,36 +65,36 @@ def not_simulated(
     databases are pinned or weighed. Every candidate is simulated as with consistency =
     "partition", without splitting, and with all that the source has logged.
     """
-    found = []
+    why = []
     if rules:
-        found.append(
+        why.append(
             f"the filter of the configuration ({rules}): all transactions of the source count, also"
             " those of which nothing is applied"
         )
     if distributed:
-        found.append("pin and weigh of the configuration: no database has a place of its own")
+        why.append("pin and weigh of the configuration: no database has a place of its own")
     if gtid == "preserve":
-        found.append(
+        why.append(
             'batches, with target.gtid = "preserve" of the configuration: there, transactions are'
             " never combined"
         )
     if consistency == "eventual":
-        found.append(
+        why.append(
             'consistency = "eventual" of the configuration: all of this is as with "partition".'
             ' With "eventual", parallel_type and bind have no effect, and points measured with it'
             " fit none of this"
         )
     elif consistency == "any_time":
-        found.append(
+        why.append(
             'consistency = "any_time" of the configuration: all of this is as with "partition",'
             " without the waits for the turn to commit"
         )
     if split_transactions != "off":
-        found.append(
+        why.append(
             f'split_transactions = "{split_transactions}" of the configuration: large transactions'
             " are as if one worker applied each"
         )
-    return found
+    return why
 
 
 def candidates(
@@ -108,14 +108,14 @@ def candidates(
     A single worker behaves the same under every policy and bind, so it appears once per batch;
     and binds are not combined with policies that go by no names.
     """
-    found: dict[Candidate, None] = {}
+    distinct: dict[Candidate, None] = {}
     first = next(iter(POLICIES))
     for policy in policies:
         for bind in binds:
             for count in sorted(set(workers)):
                 for batch in sorted(set(batches)):
                     if count <= 1:
-                        found[Candidate(first, count, batch)] = None
+                        distinct[Candidate(first, count, batch)] = None
                     elif not (bind and policy in BY_THE_SOURCE):
-                        found[Candidate(policy, count, batch, bind)] = None
-    return list(found)
+                        distinct[Candidate(policy, count, batch, bind)] = None
+    return list(distinct)

@@ -137,8 +137,8 @@ def binds_worth_a_try(load: Load) -> Sequence[Bind]:
         joined = set_of.get(pair.first, {pair.first}) | set_of.get(pair.second, {pair.second})
         for name in joined:
             set_of[name] = joined
-    found: dict[tuple[str, ...], None] = {}
+    binds: dict[tuple[str, ...], None] = {}
     for joined in set_of.values():
-        found[tuple(sorted(joined))] = None
-    bind = tuple(names for names in found if len(names) < load.number_of_databases)
+        binds[tuple(sorted(joined))] = None
+    bind = tuple(names for names in binds if len(names) < load.number_of_databases)
     return ((), bind) if bind else ((),)

@@ -25,7 +25,7 @@ img { max-width: 100%; background: white; border-radius: .4rem; }
 def page(plan: Plan, plots: Mapping[str, bytes]) -> str:
     """Return the page; `plots` are PNG images by name."""
     best = plan.best
-    found = alike(plan.results)
+    rows = alike(plan.results)
     speed_up = best.outcome.rate / (plan.serial or 1.0)
     predicted = (
         f"<b>{best.outcome.rate:,.0f}</b> transactions of the source a second, {speed_up:.1f} times"
@@ -46,8 +46,8 @@ def page(plan: Plan, plots: Mapping[str, bytes]) -> str:
         _image(plots, "throughput"),
         _image(plots, "speed_up"),
         _table(
-            *result_rows(plan, found),
-            best=next(number for number, one in enumerate(found) if best in one.results),
+            *result_rows(plan, rows),
+            best=next(number for number, one in enumerate(rows) if best in one.results),
         ),
         "<h2>The load</h2>",
         _list(load_lines(plan.load)),

@@ -58,17 +58,17 @@ class Plan:
 
     def warnings(self) -> Sequence[str]:
         """Return what makes the recommendation less certain, or needs a word."""
-        found = excesses(self.best, self.load, self.machines)
+        excess = excesses(self.best, self.load, self.machines)
         if self.costs.background:
-            found.append(
+            excess.append(
                 f"something else wants the processors, as {self.costs.background} threads would:"
                 " measure on a quiet machine"
             )
         if not self.fits:
-            found.append(
+            excess.append(
                 "nothing was measured: the costs are typical ones, so only ratios mean something"
             )
-        return found
+        return excess
 
     def document(self) -> Mapping[str, object]:
         """Return the plan as a dictionary for JSON."""

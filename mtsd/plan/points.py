@@ -22,12 +22,12 @@ def read_points(text: str) -> list[Point]:
     busy counts, which shows how fast the daemon is while it works.
     """
     try:
-        found = json.loads(text)
-        if not isinstance(found, dict):
+        document = json.loads(text)
+        if not isinstance(document, dict):
             raise PointsError("it is not a JSON object")
-        if "points" in found:
-            return [_point(one) for one in found["points"]]
-        return [_of_status(found)]
+        if "points" in document:
+            return [_point(one) for one in document["points"]]
+        return [_of_status(document)]
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, PointsError):
             raise

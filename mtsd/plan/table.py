@@ -115,11 +115,11 @@ def lines(plan: Plan) -> Iterator[str]:
         times = best.outcome.rate / peak
         yield f"{times:.1f} times the busiest second of the load, which had {peak:,}"
     yield from toml(best.candidate).splitlines()
-    found = plan.reasons()
-    if found:
+    reasons = plan.reasons()
+    if reasons:
         yield ""
         yield "held back by"
-        yield from (f"  {reason}" for reason in found)
+        yield from (f"  {reason}" for reason in reasons)
     for why in plan.missing:
         yield f"not simulated: {why}"
     warnings = plan.warnings()

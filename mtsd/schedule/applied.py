@@ -64,8 +64,8 @@ class Applied:
 
     def by_database(self) -> dict[str, int]:
         """Return the number of groups by database."""
-        found: dict[str, int] = {}
+        seconds: dict[str, int] = {}
         for names, groups in self._by_names.items():
             for name in names:
-                found[name] = found.get(name, 0) + groups
-        return found
+                seconds[name] = seconds.get(name, 0) + groups
+        return seconds

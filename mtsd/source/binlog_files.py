@@ -99,5 +99,5 @@ class BinlogFileReader:
 
 def _names(rotate: bytes, name: str) -> bool:
     """Return whether a Rotate event, with or without its checksum, names a file."""
-    found = rotate[HEADER_SIZE + 8 :]
-    return found.startswith(name.encode()) and len(found) - len(name.encode()) in {0, 4}
+    following = rotate[HEADER_SIZE + 8 :]
+    return following.startswith(name.encode()) and len(following) - len(name.encode()) in {0, 4}

@@ -15,23 +15,23 @@ async def read_gtids_before(endpoint: Endpoint, place: Position) -> GtidSet:
     Raises NeedsPersonError if the file cannot be read, ServerError, ConnectionLostError.
     """
     reader = EventReader(Position(place.file, FIRST_EVENT))
-    found = GtidSet()
+    gtids = GtidSet()
     dump = await BinlogFileReader.open(endpoint, BinlogFile(place.file, 0))
     try:
         while events := await dump.read():
             for raw in events:
                 if reader.position >= place:
-                    return found
+                    return gtids
                 event = reader.read(raw)
                 code = event[4]
                 if code in reader.dialect.heads:
                     gtid = reader.dialect.parse_head(event).gtid
                     if gtid is not None:
-                        found.add(gtid)
+                        gtids.add(gtid)
                 elif code in reader.dialect.previous_gtids:
-                    found.update(reader.dialect.previous_gtids[code](event))
+                    gtids.update(reader.dialect.previous_gtids[code](event))
     except BinlogError as error:
         raise NeedsPersonError(f"the source's {place.file} cannot be read: {error}") from error
     finally:
         dump.close()
-    return found
+    return gtids

@@ -55,11 +55,11 @@ async def gtids_before(connection: Connection, flavour: Flavour, place: Position
     if flavour is Flavour.MARIADB:
         async with connection.answering(_LONGEST_S):
             return await gtids_at(connection, place)
-    found = await read_gtids_before(connection.endpoint, place)
+    gtids = await read_gtids_before(connection.endpoint, place)
     # A source that was itself loaded from a dump has these in none of its files until the next one
     # begins. None of them comes after the place: what is purged is in no file.
     ((purged,),) = await connection.query(b"SELECT @@global.gtid_purged")
-    return found.union(GtidSet.parse(str(purged)))
+    return gtids.union(GtidSet.parse(str(purged)))
 
 
 async def _read(connection: Connection, traits: ServerTraits, *, end: bool) -> SourceState:

@@ -231,11 +231,11 @@ class SourceStream:
         items: list[StreamItem] = []
         try:
             for event in events:
-                found: Iterable[StreamItem] = grouper.groups((event,))
+                groups: Iterable[StreamItem] = grouper.groups((event,))
                 if len(event) > LONGEST_READ:
                     with self._pulse.waiting(Wait.SOURCE):
-                        found = await asyncio.to_thread(list, found)
-                items.extend(self.received.noted(grouper, found))
+                        groups = await asyncio.to_thread(list, groups)
+                items.extend(self.received.noted(grouper, groups))
         except MtsdError as error:
             return _ending_with(items, error)
         return iter(items)

@@ -146,11 +146,11 @@ class Exchange:
         """Run statements of mtsd's own in one packet; return the rows of each."""
         self.inbox.direct = False
         self.write(b";".join(statements), several=True)
-        found: list[list[Row]] = []
-        await self.results(keep=True, each=found)
-        if len(found) != len(statements):
+        answers: list[list[Row]] = []
+        await self.results(keep=True, each=answers)
+        if len(answers) != len(statements):
             raise self._several()
-        return found
+        return answers
 
     async def receive(self, count: int, *, more: bool) -> None:
         """Await `count` results of the first bundle; `more`: further ones of it come after them."""
@@ -260,7 +260,7 @@ class Exchange:
             # After the text's length, which may look like a digit.
             with parsing():
                 text = OKPacketWrapper(answer).message[1:]
-                numbers = [int(found) for found in _NUMBERS.findall(text)]
+                numbers = [int(number) for number in _NUMBERS.findall(text)]
         finally:
             self._asked_at = self._due = None
         if len(numbers) != len(LoadCounts._fields):

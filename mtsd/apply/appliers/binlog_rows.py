@@ -268,13 +268,13 @@ class BinlogRows:
         """
         if self._known.are_safe(maps):
             return b""
-        found = self._known.of(maps)
-        wrong = {event: error for event in found if (error := found[event].error) is not None}
+        known = self._known.of(maps)
+        wrong = {event: error for event in known if (error := known[event].error) is not None}
         if wrong:
             # It may have been put right before the next attempt.
             self._known.forget_these(wrong)
             raise self._refusal(wrong[min(wrong)])
-        needing = [event for event in found if found[event].needs_version]
+        needing = [event for event in known if known[event].needs_version]
         if not needing:
             return b""
         before = version_statement(self._format, self._session.traits.server)

@@ -204,8 +204,8 @@ class Branches:
     async def records_of(self, xids: Collection[XaXid]) -> dict[XaXid, PreparedRow]:
         """Return the records of those of the transactions that this channel has prepared."""
         table = self._tables.prepared
-        found = map(table.row, await self._connection.query(table.select_of(xids)))
-        return {row.xid: row for row in found}
+        records = map(table.row, await self._connection.query(table.select_of(xids)))
+        return {row.xid: row for row in records}
 
     async def channel_with(self, xid: XaXid) -> str | None:
         """Return the other channel that has a transaction with that xid, or None."""

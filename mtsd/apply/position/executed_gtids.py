@@ -37,15 +37,15 @@ def mariadb_held(logged: str, applied: str, server_id: int) -> GtidSet:
     `logged` is its gtid_binlog_state, of which the entries with its own `server_id` are left out;
     `applied` its gtid_slave_pos.
     """
-    found: dict[str, int] = {}
+    newest: dict[str, int] = {}
     of_others = [
         (origin, number)
         for origin, number in GtidSet.parse(logged).last_numbers().items()
         if origin.partition("-")[2] != str(server_id)
     ]
     for origin, number in (*of_others, *GtidSet.parse(applied).last_numbers().items()):
-        found[origin] = max(number, found.get(origin, 0))
-    return GtidSet.parse(",".join(f"{origin}-{number}" for origin, number in found.items()))
+        newest[origin] = max(number, newest.get(origin, 0))
+    return GtidSet.parse(",".join(f"{origin}-{number}" for origin, number in newest.items()))
 
 
 async def execute_empty(connection: Connection, gtids: GtidSet) -> None:

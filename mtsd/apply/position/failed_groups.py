@@ -98,9 +98,9 @@ class FailedGroups:
 
     def stopped(self, row: Row) -> StoppedGroup:
         """Parse a row of `select_stopped`."""
-        found = _STOPPED.read(row)
-        group = _group(found, later_applied=found[_LATER])
-        return StoppedGroup(group, found[_MESSAGE], found[_STOPPED_AT])
+        stored = _STOPPED.read(row)
+        group = _group(stored, later_applied=stored[_LATER])
+        return StoppedGroup(group, stored[_MESSAGE], stored[_STOPPED_AT])
 
     def delete_stopped(self) -> bytes:
         """Return the statement after which no group is on record as having stopped the replica."""
@@ -116,9 +116,9 @@ class FailedGroups:
 
     def skipped(self, row: Row) -> SkippedGroup:
         """Parse a row of `select_skipped`."""
-        found = _SKIPPED.read(row)
+        stored = _SKIPPED.read(row)
         return SkippedGroup(
-            _group(found), found[_MESSAGE], found[_WHO], found[_WHY], found[_SKIPPED_AT]
+            _group(stored), stored[_MESSAGE], stored[_WHO], stored[_WHY], stored[_SKIPPED_AT]
         )
 
     def delete_skipped(self) -> bytes:
@@ -138,13 +138,13 @@ def _values(group: FailedGroup, message: str) -> list[Pair]:
     ]
 
 
-def _group(found: StoredRow, *, later_applied: bool = False) -> FailedGroup:
+def _group(stored: StoredRow, *, later_applied: bool = False) -> FailedGroup:
     return FailedGroup(
-        found[_NUMBER],
-        _END.read(found) if found[_END.file] else None,
-        found[_GTID],
-        tuple(filter(None, found[_DATABASES].split(","))),
-        found[_KIND],
-        found[_ERROR],
+        stored[_NUMBER],
+        _END.read(stored) if stored[_END.file] else None,
+        stored[_GTID],
+        tuple(filter(None, stored[_DATABASES].split(","))),
+        stored[_KIND],
+        stored[_ERROR],
         later_applied,
     )

@@ -102,20 +102,20 @@ class InDoubtTable:
 
     def record(self, row: Row) -> InDoubt:
         """Parse a row of `select`."""
-        found = _TABLE.read(row)
+        stored = _TABLE.read(row)
         return InDoubt(
-            found[_NUMBER],
-            found[_WORKER],
-            SOURCE_POSITION.read(found),
-            found[_KIND],
-            found[_EVIDENCE],
-            found[_SOURCE_GTID],
-            found[_DATABASES],
-            found[_STATEMENT],
-            found[_TARGET_FILE],
-            found[_TARGET_OFFSET],
-            found[_THREAD],
-            found[_RESOLUTION],
+            stored[_NUMBER],
+            stored[_WORKER],
+            SOURCE_POSITION.read(stored),
+            stored[_KIND],
+            stored[_EVIDENCE],
+            stored[_SOURCE_GTID],
+            stored[_DATABASES],
+            stored[_STATEMENT],
+            stored[_TARGET_FILE],
+            stored[_TARGET_OFFSET],
+            stored[_THREAD],
+            stored[_RESOLUTION],
         )
 
     def insert(self, record: InDoubt) -> bytes:

@@ -44,11 +44,11 @@ class LastStopTable(ChannelTable):
 
     def stop(self, row: Row) -> LastStop:
         """Parse a row of `select`."""
-        found = _TABLE.read(row)
+        stored = _TABLE.read(row)
         return LastStop(
-            int(found[_STOPPED].timestamp()),
-            found[_GRACEFUL],
-            found[_MESSAGE],
-            found[_ERROR],
-            found[_NUMBER],
+            int(stored[_STOPPED].timestamp()),
+            stored[_GRACEFUL],
+            stored[_MESSAGE],
+            stored[_ERROR],
+            stored[_NUMBER],
         )

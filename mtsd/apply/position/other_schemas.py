@@ -26,15 +26,15 @@ async def schemas_with_positions(connection: Connection, except_for: str = "") -
 
     Raises ServerError, ConnectionLostError.
     """
-    found: list[str] = []
+    schemas: list[str] = []
     for (schema,) in await connection.query(_WITH_POSITIONS % literals.text(except_for)):
         try:
             literals.name(str(schema))
         except ValueError:
             # No name that [target] schema accepts.
             continue
-        found.append(str(schema))
-    return found
+        schemas.append(str(schema))
+    return schemas
 
 
 async def sees_all_databases(connection: Connection) -> bool:
@@ -49,14 +49,14 @@ def shows_all(grants: Iterable[str]) -> bool:
     """Decide that by what SHOW GRANTS returns: SELECT on everything, none of it taken away."""
     granted = False
     for grant in grants:
-        found = _GRANT.match(grant)
-        if found is None or not _SELECT.search(found["privileges"]):
+        match = _GRANT.match(grant)
+        if match is None or not _SELECT.search(match["privileges"]):
             continue
-        if found["verb"] == "REVOKE":
+        if match["verb"] == "REVOKE":
             # The servers' own databases are no place for a position.
-            if found["database"] not in _OF_THE_SERVER:
+            if match["database"] not in _OF_THE_SERVER:
                 return False
-        elif found["database"] == "*":
+        elif match["database"] == "*":
             granted = True
     return granted
 
@@ -66,7 +66,7 @@ async def positions_elsewhere(connection: Connection, schema: str) -> tuple[tupl
 
     As far as the user may see them. Raises ServerError, ConnectionLostError.
     """
-    found: list[tuple[str, str]] = []
+    positions: list[tuple[str, str]] = []
     for other in await schemas_with_positions(connection, schema):
         table = literals.name(other) + b".`slave_relay_log_info`"
         try:
@@ -75,5 +75,5 @@ async def positions_elsewhere(connection: Connection, schema: str) -> tuple[tupl
             if error.number not in NOT_ALLOWED:
                 raise
             continue
-        found += [(other, str(uuid).lower()) for (uuid,) in rows]
-    return tuple(found)
+        positions += [(other, str(uuid).lower()) for (uuid,) in rows]
+    return tuple(positions)

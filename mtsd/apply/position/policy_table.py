@@ -38,6 +38,6 @@ class PolicyTable(ChannelTable):
 
     def chosen(self, row: Row) -> ChosenPolicy | None:
         """Parse a row of `select`; None if it has a policy of another version of mtsd."""
-        found = _TABLE.read(row)
-        name = POLICY_NAMES.get(found[_TYPE])
-        return None if name is None else ChosenPolicy(name, found[_BECAUSE])
+        stored = _TABLE.read(row)
+        name = POLICY_NAMES.get(stored[_TYPE])
+        return None if name is None else ChosenPolicy(name, stored[_BECAUSE])

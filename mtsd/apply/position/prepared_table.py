@@ -106,13 +106,13 @@ class PreparedTable(ChannelTable):
 
     def row(self, row: Row) -> PreparedRow:
         """Parse a row of `select_prepared`."""
-        found = _TABLE.read(row)
-        kind = found[_CHANGES]
+        stored = _TABLE.read(row)
+        kind = stored[_CHANGES]
         return PreparedRow(
-            _xid(found),
-            found[_NUMBER],
-            tuple(str(name) for name in json.loads(found[_DATABASES])),
-            found[_ALONE],
+            _xid(stored),
+            stored[_NUMBER],
+            tuple(str(name) for name in json.loads(stored[_DATABASES])),
+            stored[_ALONE],
             changes=kind == _HAS_CHANGED,
             skipped=kind == _SKIPPED,
         )
@@ -142,5 +142,5 @@ class PreparedTable(ChannelTable):
         return self.delete_completed(xid) + b" AND %b<%d" % (_NUMBER.quoted, number)
 
 
-def _xid(found: StoredRow) -> XaXid:
-    return XaXid(found[_FORMAT], found[_GTRID], found[_BQUAL])
+def _xid(stored: StoredRow) -> XaXid:
+    return XaXid(stored[_FORMAT], stored[_GTRID], stored[_BQUAL])

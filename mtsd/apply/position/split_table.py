@@ -45,10 +45,10 @@ class SplitRecord(NamedTuple):
     @classmethod
     def parse(cls, statement: bytes) -> "SplitRecord":
         """Return what `text` has written. Raises ValueError."""
-        found = _RECORDED.fullmatch(statement)
-        if found is None:
+        match = _RECORDED.fullmatch(statement)
+        if match is None:
             raise ValueError(f"not the record of a split transaction: {statement!r}")
-        return cls(int(found[1]), found[2] is not None)
+        return cls(int(match[1]), match[2] is not None)
 
 
 def branch_xid(daemon_uuid: str, number: int, branch: int) -> XaXid:

@@ -61,8 +61,8 @@ class IdentityTable(ChannelTable):
 
     def identity(self, row: Row) -> TargetIdentity:
         """Parse a row of `select`."""
-        found = _TABLE.read(row)
-        return TargetIdentity(found[_UUID], found[_PLACE])
+        stored = _TABLE.read(row)
+        return TargetIdentity(stored[_UUID], stored[_PLACE])
 
     def replace_identity(self, identity: TargetIdentity) -> bytes:
         """Return the statement that records where the position is at home."""

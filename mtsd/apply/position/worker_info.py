@@ -170,9 +170,9 @@ class WorkerInfo:
         """Return the query for the token in the row of the worker of that Id, if it has one."""
         return self._table.select(_TOKEN.selected, _is(worker))
 
-    def row(self, found: Row) -> WorkerRow:
+    def row(self, stored: Row) -> WorkerRow:
         """Parse a row of `select`."""
-        row = StoredRow(dict(zip((column.name for column in _READ), found, strict=True)))
+        row = StoredRow(dict(zip((column.name for column in _READ), stored, strict=True)))
         last = SOURCE_POSITION.read(row)
         return WorkerRow(
             row[_ID],

@@ -160,15 +160,15 @@ class ConvergentSql(RowSql):
                 yield from self._collected(insert, tail, row, layout)
                 continue
             yield from self.rest()
-            found = condition(layout, before, exact=False)
+            where = condition(layout, before, exact=False)
             if newer is not None:
-                found += self._is_not_newer(layout, newer, after)
+                where += self._is_not_newer(layout, newer, after)
             sets = [b"%b=%b" % pair for pair in zip(names, values, strict=True)]
             sets += [b"%b=%b" % (name, name) for name in layout.kept if name not in names]
             ignore = self._ignore if same_key else b" IGNORE"
             yield SqlStatement(
                 b"%bUPDATE%b%b %b SET %b WHERE %b"
-                % (first_word, hint, ignore, layout.name, b",".join(sets), found),
+                % (first_word, hint, ignore, layout.name, b",".join(sets), where),
                 0,
                 layout.label,
             )
@@ -178,7 +178,7 @@ class ConvergentSql(RowSql):
                 now = in_key_order(after, key)
                 yield SqlStatement(
                     b"DELETE FROM %b WHERE %b AND NOT (%b)"
-                    % (layout.name, found, condition(layout, now, exact=False)),
+                    % (layout.name, where, condition(layout, now, exact=False)),
                     0,
                     layout.label,
                 )
@@ -200,9 +200,9 @@ class ConvergentSql(RowSql):
             start = at
             image, at = decoder.read(event, at)
             require_progress(start, at, end)
-            found = condition(layout, in_key_order(image, key), exact=False)
-            found += self._is_not_newer(layout, newer, image)
-            yield SqlStatement(b"DELETE FROM %b WHERE %b" % (layout.name, found), 0, layout.label)
+            where = condition(layout, in_key_order(image, key), exact=False)
+            where += self._is_not_newer(layout, newer, image)
+            yield SqlStatement(b"DELETE FROM %b WHERE %b" % (layout.name, where), 0, layout.label)
 
     def _newer_of(self, layout: TableLayout) -> int | None:
         """Return the index of the column by which the newer row wins, if the table has it."""

@@ -101,20 +101,20 @@ class KnownCascades:
         Only those of tables that the user may see, which are all that it may change. Nothing may be
         in flight on the session. Raises ServerError, ConnectionLostError.
         """
-        found = self._found.get(table)
-        if found is not None:
-            return found
+        known = self._found.get(table)
+        if known is not None:
+            return known
         forgotten = self._forgotten
         rules = self._rules
         if rules is None:
             rules = await self._read_rules()
         cascades = [await self._cascade(rule) for rule in rules.get(self._compared(table), ())]
-        found = tuple(cascades)
+        known = tuple(cascades)
         # A definition of another worker, which has nothing to do with this table, may have come.
         if forgotten == self._forgotten:
             self._rules = rules
-            self._found[table] = found
-        return found
+            self._found[table] = known
+        return known
 
     def _compared(self, table: bytes) -> bytes:
         if not self._fold_case:

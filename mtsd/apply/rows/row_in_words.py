@@ -32,12 +32,12 @@ _LONGEST_VALUE: Final = 64
 _MAX_COLUMNS: Final = 16
 
 
-def row_in_words(table: TableMap, found: TargetTable, event: bytes) -> str:
+def row_in_words(table: TableMap, target_table: TargetTable, event: bytes) -> str:
     """Return what an event of one row does to which row, in one line: "delete from a.t, id = 7".
 
     Raises BinlogError.
     """
-    formats, keys = _described(table, found)
+    formats, keys = _described(table, target_table)
     header = parse_rows_header(event)
     size = (header.width + 7) >> 3
     present = columns_present(event[header.bitmaps_at : header.bitmaps_at + size], header.width)
@@ -60,13 +60,13 @@ def row_in_words(table: TableMap, found: TargetTable, event: bytes) -> str:
 
 
 def _described(
-    table: TableMap, found: TargetTable
+    table: TableMap, target_table: TargetTable
 ) -> tuple[Sequence[ColumnFormat], Sequence[tuple[int, ...]]]:
     """Return the columns' formats, and the keys that find a row, by columns."""
     layout = None
     with suppress(NotSupportedError):
         # What prevents rows from being written as SQL does not prevent them from being read.
-        layout = layout_of(table, replace(found, triggers=(), versioned=False))
+        layout = layout_of(table, replace(target_table, triggers=(), versioned=False))
     if layout is None or isinstance(layout, Refused):
         return column_formats(table), ()
     return layout.formats, layout.keys

@@ -73,11 +73,11 @@ class _Table:
         at += 1 + (bitmap + bitmap if kind in _UPDATES else bitmap)
         origin = event[:9]
         rest = event[27:at]
-        found = self._heads.get((origin, rest))
-        if found is None:
-            found = self._heads[origin, rest] = _Head(self, kind, origin, rest)
-        self._latest[kind] = found
-        return found
+        known = self._heads.get((origin, rest))
+        if known is None:
+            known = self._heads[origin, rest] = _Head(self, kind, origin, rest)
+        self._latest[kind] = known
+        return known
 
 
 class _Layers:
@@ -155,16 +155,16 @@ class _Layers:
             before = head
             while len(layers) <= at:
                 layers.append({})
-            found = layers[at].get(head)
-            if found is None:
+            known = layers[at].get(head)
+            if known is None:
                 layers[at][head] = [event]
             else:
-                found.append(event)
+                known.append(event)
         return at + 1
 
     def _described(self, group: Group) -> list[tuple[_Head, bytes]] | None:
         """Return the row events of a group, each with its head; None if one is of another form."""
-        found: list[tuple[_Head, bytes]] = []
+        heads: list[tuple[_Head, bytes]] = []
         known = self._tables
         tables: dict[int, _Table] = {}
         table: _Table | None = None
@@ -186,8 +186,8 @@ class _Layers:
                 head = table.head(event)
                 if head is None:
                     return None
-                found.append((head, event))
-        return found
+                heads.append((head, event))
+        return heads
 
     def take(self, into: list[bytes], largest: int) -> None:
         """Append what the layers contain, with a table map before each event, and empty them."""
@@ -222,22 +222,22 @@ def joined(
     bytes is one of the source's. Groups whose keys are not known row by row, or refer to others,
     keep their place; with `by_clock` those whose place in the source's logical clock is not known.
     """
-    found: list[bytes] = []
+    events: list[bytes] = []
     if len(groups) == 1:
-        found.extend(groups[0].rows)
-        return found
+        events.extend(groups[0].rows)
+        return events
     layers = _Layers()
     for group in groups:
         if by_clock:
             if layers.add_by_clock(group):
                 continue
             # With it the clock may go on from another number.
-            layers.take(found, largest)
+            layers.take(events, largest)
             if layers.add_by_clock(group):
                 continue
         elif layers.add(group):
             continue
-        layers.take(found, largest)
-        found.extend(group.rows)
-    layers.take(found, largest)
-    return found
+        layers.take(events, largest)
+        events.extend(group.rows)
+    layers.take(events, largest)
+    return events

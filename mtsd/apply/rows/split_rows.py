@@ -108,11 +108,11 @@ class RowSplitter:
 
     def lacks(self, events: Iterable[bytes]) -> frozenset[str]:
         """Return the databases of table maps among events whose keys are not known."""
-        found = set()
+        without = set()
         for event in events:
             if event[4] == _TABLE_MAP and event[HEADER_SIZE:] not in self._tables:
-                found.add(self._folded(parse_table_map(event).database))
-        return frozenset(found - self._known.databases)
+                without.add(self._folded(parse_table_map(event).database))
+        return frozenset(without - self._known.databases)
 
     def by_engine(self, events: Iterable[bytes]) -> tuple[list[bytes], list[bytes]]:
         """Return the events of tables with transactions, and those of the others.
@@ -120,14 +120,14 @@ class RowSplitter:
         Only after this, `split` accepts the latter.
         Raises NotSplitError, BinlogError.
         """
-        found: tuple[list[bytes], list[bytes]] = [], []
+        events_by_engine: tuple[list[bytes], list[bytes]] = [], []
         self._all_engines = True
         for event in events:
             if event[4] == _TABLE_MAP:
                 self._see(event)
-            found[not self._of(event).has_transactions].append(event)
+            events_by_engine[not self._of(event).has_transactions].append(event)
         self._by_id.clear()
-        return found
+        return events_by_engine
 
     def look_through(self, events: Sequence[bytes]) -> None:
         """Find out what connects the rows of the transaction, given all its events.
@@ -269,14 +269,14 @@ class RowSplitter:
     def _table(self, event: bytes) -> _Table:
         described = parse_table_map(event, mariadb=self._mariadb)
         name = self._folded(described.database), self._folded(described.table)
-        found = self._known.tables.get(name)
+        known = self._known.tables.get(name)
         shown = ".".join(name)
-        if found is None:
+        if known is None:
             raise NotSplitError(f"{shown} is not on the target, or its keys are not shown")
-        has_transactions = found.engine == _ENGINE
-        if not (has_transactions or (self._by_table and found.engine in _WITHOUT_TRANSACTIONS)):
-            raise NotSplitError(f"{shown} has the storage engine {found.engine}")
-        if found.triggers:
+        has_transactions = known.engine == _ENGINE
+        if not (has_transactions or (self._by_table and known.engine in _WITHOUT_TRANSACTIONS)):
+            raise NotSplitError(f"{shown} has the storage engine {known.engine}")
+        if known.triggers:
             raise NotSplitError(f"{shown} has triggers")
         family = hash(("family", min(self._families.get(name, frozenset({name})))))
         cutter = None

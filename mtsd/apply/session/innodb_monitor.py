@@ -31,11 +31,11 @@ _LIVES_S: Final = 2.0
 
 def attached(text: str) -> frozenset[int]:
     """Return the connections that have prepared transactions, of the monitor's text."""
-    found = set()
+    threads = set()
     for part in text.split(_TRANSACTION)[1:]:
         if _PREPARED.match(part) and (thread := _THREAD.search(part)):
-            found.add(int(thread[1]))
-    return frozenset(found)
+            threads.add(int(thread[1]))
+    return frozenset(threads)
 
 
 async def wait_for_session(connection: Connection, thread: int, timeout_s: float) -> bool:

@@ -81,10 +81,10 @@ async def _transactions(connection: Connection) -> tuple[frozenset[int], frozens
         b"SELECT trx_mysql_thread_id,trx_state='LOCK WAIT' FROM information_schema.INNODB_TRX"
         b" WHERE trx_lock_structs>0"
     )
-    found = [(literals.number(thread), waits == 1) for thread, waits in rows]
+    transactions = [(literals.number(thread), waits == 1) for thread, waits in rows]
     return (
-        frozenset(thread for thread, waits in found if waits),
-        frozenset(thread for thread, _ in found),
+        frozenset(thread for thread, waits in transactions if waits),
+        frozenset(thread for thread, _ in transactions),
     )
 
 

@@ -139,10 +139,10 @@ def _to_mariadb(target: ServerVersion) -> Callable[[int], int]:
     def translated(collation: int) -> int:
         if collation < _FIRST_OF_MYSQL or target.number >= _KNOWS_MYSQLS:
             return collation
-        found = _AS_IN_MARIADB.get(collation)
-        if found is None:
+        known = _AS_IN_MARIADB.get(collation)
+        if known is None:
             raise _no_collation(collation, "MySQL", "this MariaDB")
-        return found
+        return known
 
     return translated
 

@@ -46,14 +46,14 @@ def before_statement(satellites: Sequence[Satellite], collations: Mapping[int, C
     )
     if not given:
         sets.append(_NO_LAST_INSERT_ID)
-    found = b"SET " + b",".join(sets)
+    statement = b"SET " + b",".join(sets)
     # Functions return no POINT and the like of any SRID; what a block declares has its type.
     declared = b"".join(
         b"DECLARE g%d %b DEFAULT %b;" % (place, each.geometry.encode(), blob(each.raw or b""))
         for place, each in enumerate(satellites)
         if is_geometry(each)
     )
-    return b"BEGIN NOT ATOMIC %b%b;END" % (declared, found) if declared else found
+    return b"BEGIN NOT ATOMIC %b%b;END" % (declared, statement) if declared else statement
 
 
 def is_geometry(satellite: Satellite) -> TypeGuard[UserVar]:

@@ -97,7 +97,7 @@ async def run_with_routines(
 @understood("target")
 async def _left(connection: Connection) -> set[TableName]:
     """Return the temporary tables of the session that routines can have created."""
-    found: set[TableName] = set()
+    tables: set[TableName] = set()
     for table in await _candidates(connection):
         name = b".".join(map(literals.quoted, table))
         try:
@@ -105,8 +105,8 @@ async def _left(connection: Connection) -> set[TableName]:
         except ServerError:
             continue
         if str(rows[0][1]).startswith(_TEMPORARY):
-            found.add(table)
-    return found
+            tables.add(table)
+    return tables
 
 
 @understood("target")
@@ -115,7 +115,7 @@ async def _candidates(connection: Connection) -> set[TableName]:
 
     Raises NotSupportedError if the user may not read a routine.
     """
-    found: set[TableName] = set()
+    tables: set[TableName] = set()
     for schema, modes, body in await connection.query(_ROUTINES):
         if body is None:
             raise NotSupportedError(
@@ -123,8 +123,8 @@ async def _candidates(connection: Connection) -> set[TableName]:
                 f" table, while the target does not show all routines of {schema!s}: grant SELECT"
                 " ON *.* (on MySQL, SHOW_ROUTINE), so that mtsd sees whether it is dropped again"
             )
-        found.update(_created_in(str(schema), str(modes), str(body)))
-    return found
+        tables.update(_created_in(str(schema), str(modes), str(body)))
+    return tables
 
 
 def _created_in(schema: str, modes: str, body: str) -> Iterator[TableName]:

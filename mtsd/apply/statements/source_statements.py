@@ -53,11 +53,11 @@ def translated(session: TargetSession, statement: Statement, text: bytes) -> Sta
     Raises NotSupportedError if it cannot be one, or the text looks like several statements;
     ServerError if it is too long.
     """
-    found = session.states.translated(statement)
-    if reason := why_not_one(found.query.text.with_raw(text)):
+    translation = session.states.translated(statement)
+    if reason := why_not_one(translation.query.text.with_raw(text)):
         raise NotSupportedError(reason)
     session.refuse_longer(len(text))
-    return found
+    return translation
 
 
 async def entry_of(session: TargetSession, statement: Statement, *, lacking: bool) -> Entry:

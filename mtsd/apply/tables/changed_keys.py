@@ -99,15 +99,15 @@ class ChangedKeys:
                 return self._of_databases(group)
             for event in step.events:
                 if event[4] == _TABLE_MAP:
-                    found = changed.get(event)
-                    if found is None:
-                        found = self._changed_by(event)
-                    if found is of:
+                    table = changed.get(event)
+                    if table is None:
+                        table = self._changed_by(event)
+                    if table is of:
                         continue
-                    of = by_id[found.table_id] = found
-                    alone = alone or found.alone
-                    if found.reader is None:
-                        as_whole.append(found)
+                    of = by_id[table.table_id] = table
+                    alone = alone or table.alone
+                    if table.reader is None:
+                        as_whole.append(table)
                     continue
                 table_id = table_id_of(event)
                 if of is None or of.table_id != table_id:
@@ -177,8 +177,8 @@ class ChangedKeys:
             return
         self._databases = (self._databases - learned) | (read.databases & learned)
         self._tables = {
-            name: found for name, found in self._tables.items() if name[0] not in learned
-        } | {name: found for name, found in read.tables.items() if name[0] in learned}
+            name: known for name, known in self._tables.items() if name[0] not in learned
+        } | {name: known for name, known in read.tables.items() if name[0] in learned}
         self._foreign_keys = [
             each for each in self._foreign_keys if learned.isdisjoint(_databases_of(each))
         ] + [each for each in read.foreign_keys if not learned.isdisjoint(_databases_of(each))]
@@ -203,8 +203,8 @@ class ChangedKeys:
             if isinstance(step, Statement) and len(step.query.statement) > LONGEST_READ:
                 named |= self._databases
             elif isinstance(step, Statement) and b"REFERENCES" in step.query.statement.upper():
-                found = qualifiers(step.query.text)
-                named |= self._databases.intersection(map(self._folded, found))
+                databases = qualifiers(step.query.text)
+                named |= self._databases.intersection(map(self._folded, databases))
         names = frozenset(named).union(*map(self._joined, named))
         self._together.append(names)
         self._redefined |= dict.fromkeys(names, group.number)
@@ -235,15 +235,15 @@ class ChangedKeys:
         is_known = database in self._databases and database not in self._redefined
         if not is_known or any(database in together for together in self._bind):
             keys = tuple(map(_database_key, sorted(self._joined(database))))
-            found = _Changed(table.table_id, database, None, (), keys, ())
+            changed = _Changed(table.table_id, database, None, (), keys, ())
         else:
-            found = self._table(table, name)
-        self._changed[event] = found
-        return found
+            changed = self._table(table, name)
+        self._changed[event] = changed
+        return changed
 
     def _table(self, table: TableMap, name: TableName) -> _Changed:
         foreign_keys = self._foreign_keys_of.get(name, [])
-        found = self._tables.get(name)
+        known = self._tables.get(name)
         keys = keys_of(table, name, self._tables, foreign_keys, as_sql=self._as_sql)
         family = sorted(self._families.get(name, {name}))
         uses = [name, *(each.parent for each in foreign_keys if each.table == name)]
@@ -254,7 +254,7 @@ class ChangedKeys:
             _keys_within(uses) if isinstance(keys, ByRow) else (),
             tuple(map(_table_key, family)),
             tuple(dict.fromkeys(_database_key(database) for database, _ in family)),
-            alone=found is not None and (found.triggers or found.engine not in BY_THEMSELVES),
+            alone=known is not None and (known.triggers or known.engine not in BY_THEMSELVES),
             is_known=True,
             referred=table.referred_by_foreign_key_of_other_database,
         )
@@ -294,8 +294,8 @@ def _table_key(name: TableName) -> int:
 
 
 def _keys_within(names: Iterable[TableName]) -> tuple[int, ...]:
-    found: dict[int, None] = {}
+    keys: dict[int, None] = {}
     for name in names:
-        found[_database_key(name[0])] = None
-        found[_table_key(name)] = None
-    return tuple(found)
+        keys[_database_key(name[0])] = None
+        keys[_table_key(name)] = None
+    return tuple(keys)

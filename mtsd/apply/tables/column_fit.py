@@ -174,8 +174,8 @@ def fit(source: ColumnShape, target: ColumnShape) -> Fit:
             return Fit.LOSSY
         return _by_order(source.size, target.size)
     if before in _TEXTS and after in _TEXTS:
-        found = _by_order(_longest(source), _longest(target))
-        return Fit.NON_LOSSY if found is Fit.EXACT else found
+        misfit = _by_order(_longest(source), _longest(target))
+        return Fit.NON_LOSSY if misfit is Fit.EXACT else misfit
     return Fit.NEVER
 
 
@@ -202,7 +202,7 @@ def misfits(
     """Return the indexes, from 0, of columns that the target refuses, and what each would need."""
     pairs = zip(source, target, strict=False)
     fits = [(place, fit(a, b)) for place, (a, b) in enumerate(pairs) if b is not None]
-    return [(place, found) for place, found in fits if not found.allowed(conversions)]
+    return [(place, each) for place, each in fits if not each.allowed(conversions)]
 
 
 def _by_order(source: object, target: object) -> Fit:

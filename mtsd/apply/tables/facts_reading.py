@@ -59,7 +59,7 @@ class FactsReader:
         are opened in for whoever uses the open table next (MySQL: a difference of unsigned numbers,
         the name of a month). Raises ServerError, ConnectionLostError.
         """
-        found: dict[Name, TableFacts] = {}
+        facts: dict[Name, TableFacts] = {}
         children: dict[Name, set[Name]] = {}
         asked: set[Name] = set()
         # Otherwise each step of a chain of cascades waits for the answer to the one before.
@@ -67,11 +67,11 @@ class FactsReader:
         while left:
             asked |= left
             tables, referring = await self._read(connection, sorted(left), state)
-            found |= tables
+            facts |= tables
             for parent, child in referring:
                 children.setdefault(_folded(parent), set()).add(child)
             left = set().union(*children.values()) - asked
-        return {name: self._with_reached(name, found, children) for name in names if name in found}
+        return {name: self._with_reached(name, facts, children) for name in names if name in facts}
 
     async def _read(
         self, connection: Connection, names: Sequence[Name], state: Setting
@@ -98,7 +98,7 @@ class FactsReader:
     def _with_reached(
         self,
         name: Name,
-        found: Mapping[Name, TableFacts],
+        facts: Mapping[Name, TableFacts],
         children: Mapping[Name, Collection[Name]],
     ) -> TableFacts:
         reached = _reached(name, children)
@@ -107,7 +107,7 @@ class FactsReader:
         else:
             self._reached.pop(name, None)
         return replace(
-            found[name], reached=tuple(found[each] for each in sorted(reached) if each in found)
+            facts[name], reached=tuple(facts[each] for each in sorted(reached) if each in facts)
         )
 
 

@@ -38,10 +38,10 @@ def is_independent(expression: str, types: Mapping[str, str]) -> bool:
     """
     at, end = 0, len(expression.rstrip())
     while at < end:
-        found = _TOKEN.match(expression, at)
-        if found is None or not _is_known(found, types):
+        match = _TOKEN.match(expression, at)
+        if match is None or not _is_known(match, types):
             return False
-        at = found.end()
+        at = match.end()
     return True
 
 

@@ -161,10 +161,10 @@ class _Reader:
         columns: dict[tuple[str, ...], list[Row]] = {}
         for part in parts:
             columns.setdefault(tuple(map(str, part[:3])), []).append(part)
-        found = []
+        keys = []
         for rule in rules:
             of = columns.get(tuple(map(str, rule[:3])), [])
-            found.append(
+            keys.append(
                 ForeignKey(
                     (self._name(rule[0]), self._name(rule[1])),
                     tuple(str(part[3]) for part in of),
@@ -174,10 +174,10 @@ class _Reader:
                     cascades_updates=str(rule[4]).upper() in _CASCADES,
                 )
             )
-        return tuple(found)
+        return tuple(keys)
 
     async def _columns(self) -> dict[TableName, tuple[DefinedColumn, ...]]:
-        found: dict[TableName, list[DefinedColumn]] = {}
+        defined: dict[TableName, list[DefinedColumn]] = {}
         for database, table, nullable, expression, *rest in await self._rows(
             "SELECT table_schema, table_name, is_nullable, generation_expression,"
             f" {COLUMNS} FROM information_schema.columns",
@@ -189,20 +189,20 @@ class _Reader:
                 nullable=str(nullable).upper() != "NO",
                 generated=bool(expression),
             )
-            found.setdefault(name, []).append(column)
-        return {name: tuple(columns) for name, columns in found.items()}
+            defined.setdefault(name, []).append(column)
+        return {name: tuple(columns) for name, columns in defined.items()}
 
     async def _unique(self) -> dict[TableName, tuple[tuple[UniquePart, ...], ...]]:
-        found: dict[TableName, dict[str, list[UniquePart]]] = {}
+        parts: dict[TableName, dict[str, list[UniquePart]]] = {}
         for database, table, index, column, characters in await self._rows(
             "SELECT table_schema, table_name, index_name, column_name, sub_part"
             " FROM information_schema.statistics WHERE non_unique = 0",
             order="table_schema, table_name, index_name <> 'PRIMARY', index_name, seq_in_index",
         ):
-            keys = found.setdefault((self._name(database), self._name(table)), {})
+            keys = parts.setdefault((self._name(database), self._name(table)), {})
             part = UniquePart("" if column is None else str(column), int(str(characters or 0)))
             keys.setdefault(str(index), []).append(part)
-        return {name: tuple(map(tuple, keys.values())) for name, keys in found.items()}
+        return {name: tuple(map(tuple, keys.values())) for name, keys in parts.items()}
 
     async def _triggers(self) -> frozenset[TableName]:
         """Return the tables with triggers that run for rows: none on MySQL."""

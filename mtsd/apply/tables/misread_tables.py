@@ -70,12 +70,12 @@ def does_not_generate(source: ServerVersion, target: ServerVersion) -> bool:
 
 def reasons_for(source: ServerVersion, target: ServerVersion) -> tuple[Reason, ...]:
     """Return why rows of such a source may not remain what they are on such a target."""
-    found = []
+    reasons = []
     if turns_into_history(source, target):
-        found.append(HISTORY)
+        reasons.append(HISTORY)
     if does_not_generate(source, target):
-        found.append(NOT_GENERATED)
-    return tuple(found)
+        reasons.append(NOT_GENERATED)
+    return tuple(reasons)
 
 
 def why_misread(facts: TableFacts, reasons: Collection[Reason]) -> Refused | None:

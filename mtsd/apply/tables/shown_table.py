@@ -48,13 +48,13 @@ class ShownTables:
         seen = self._seen.get(name)
         if seen is not None and seen[0] == digest:
             return seen[1]
-        found = shown_table(name, text)
-        if found is not None:
-            found = replace(found, definition=digest)
+        shown = shown_table(name, text)
+        if shown is not None:
+            shown = replace(shown, definition=digest)
         if len(self._seen) >= self._most:
             self._seen.clear()
-        self._seen[name] = digest, found
-        return found
+        self._seen[name] = digest, shown
+        return shown
 
 
 def shown_table(name: Name, text: str) -> TableFacts | None:

@@ -8,8 +8,8 @@ from mtsd.model.statement_text import StatementText
 
 def loose_words(text: StatementText) -> frozenset[str]:
     """Return what may name a table, a view or a routine in a statement, `loosely`."""
-    found = names(text)
-    return frozenset(found if all(map(str.isascii, found)) else map(loosely, found))
+    words = names(text)
+    return frozenset(words if all(map(str.isascii, words)) else map(loosely, words))
 
 
 def loosely(name: str) -> str:

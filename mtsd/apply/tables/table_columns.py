@@ -118,15 +118,15 @@ def _misfit(table: TableMap, target: Sequence[TableColumn], variables: Mapping[s
     allowed = allowed_conversions(variables)
     source = shapes_of_event(table)
     target = without_generated_key(target, in_events=table.has_generated_key)
-    found = misfits(source, [column.shape for column in target], allowed)
-    if not found:
+    wrong = misfits(source, [column.shape for column in target], allowed)
+    if not wrong:
         return ""
-    place = found[0][0]
-    more = f" (and {len(found) - 1} more of its columns)" if len(found) > 1 else ""
+    place = wrong[0][0]
+    more = f" (and {len(wrong) - 1} more of its columns)" if len(wrong) > 1 else ""
     return (
         f"column {place + 1} of table {table.database}.{table.table}, {target[place].name!r}, is"
         f" {source[place]} on the source and {target[place].text} on the target{more}:"
-        f" {remedy({each for _, each in found}, variables)}"
+        f" {remedy({each for _, each in wrong}, variables)}"
     )
 
 

@@ -104,23 +104,23 @@ def keys_of(
     to it. With `as_sql`, the target gets values rather than the bytes of the row events. Raises
     BinlogError.
     """
-    found = tables.get(name)
-    if found is None:
+    unique = tables.get(name)
+    if unique is None:
         return AsWhole("the target does not have it, or hides it")
-    reason = why_whole(found) or _foreign_reason(tables, foreign_keys)
+    reason = why_whole(unique) or _foreign_reason(tables, foreign_keys)
     if reason:
         return AsWhole(reason)
     try:
         formats = column_formats(table)
         shapes = shapes_of_event(table)
-        if len(formats) != len(found.columns):
-            counts = f"{len(formats)} columns on the source, {len(found.columns)} on the target"
+        if len(formats) != len(unique.columns):
+            counts = f"{len(formats)} columns on the source, {len(unique.columns)} on the target"
             return AsWhole(counts)
-        if found.columns[0].column.generated_key and not table.has_generated_key:
+        if unique.columns[0].column.generated_key and not table.has_generated_key:
             return AsWhole("its columns are those after a primary key that the target has added")
-        keys = tuple(_keys(name, found, foreign_keys))
+        keys = tuple(_keys(name, unique, foreign_keys))
         for place in sorted({part.column for key in keys for part in key.parts}):
-            column = found.columns[place].column
+            column = unique.columns[place].column
             reason = _why_other(formats[place], shapes[place], column, as_sql=as_sql)
             if reason:
                 return AsWhole(reason)
@@ -129,21 +129,21 @@ def keys_of(
     return ByRow(formats, keys)
 
 
-def why_whole(found: UniqueKeys) -> str:
+def why_whole(unique: UniqueKeys) -> str:
     """Return why a table's own keys do not tell what its rows depend on; "" if they do."""
-    if found.engine not in WITH_KEYS:
-        return f"its storage engine is {found.engine}"
-    if found.versioned:
+    if unique.engine not in WITH_KEYS:
+        return f"its storage engine is {unique.engine}"
+    if unique.versioned:
         return "it has system versioning"
-    if found.overlaps:
+    if unique.overlaps:
         return "a key of it is about periods that overlap"
-    if any(each.column.name == _DOCUMENT for each in found.columns):
+    if any(each.column.name == _DOCUMENT for each in unique.columns):
         return "it has a column of document ids, which InnoDB accepts in growing order only"
-    for key in found.unique:
-        if not _parts(found, key):
+    for key in unique.unique:
+        if not _parts(unique, key):
             named = ", ".join(part.column or "an expression" for part in key)
             return f"values of its unique key ({named}) may be equal unnoticed"
-    if _identity(found) is None:
+    if _identity(unique) is None:
         return "it has neither a primary key nor a unique one without NULL"
     return ""
 
@@ -174,12 +174,12 @@ def _compared(part: _Part) -> tuple[Equality, ColumnType, int, int, str]:
 
 
 def _keys(
-    name: TableName, found: UniqueKeys, foreign_keys: Sequence[ForeignKey]
+    name: TableName, unique: UniqueKeys, foreign_keys: Sequence[ForeignKey]
 ) -> Iterator[RowKey]:
-    identity = _identity(found)
-    for key in found.unique:
+    identity = _identity(unique)
+    for key in unique.unique:
         number = hash(("unique", name, key))
-        yield RowKey(number, _key_parts(found, key), always=key is identity)
+        yield RowKey(number, _key_parts(unique, key), always=key is identity)
     referred: dict[tuple[str, ...], list[ForeignKey]] = {}
     for foreign in foreign_keys:
         if foreign.parent == name:
@@ -187,7 +187,7 @@ def _keys(
     for columns, by in referred.items():
         yield RowKey(
             _referred(name, columns),
-            _key_parts(found, _whole_columns(columns)),
+            _key_parts(unique, _whole_columns(columns)),
             cascades_deletes=any(each.cascades_deletes for each in by),
             cascades_updates=any(each.cascades_updates for each in by),
         )
@@ -195,7 +195,7 @@ def _keys(
         if foreign.table == name:
             yield RowKey(
                 _referred(foreign.parent, foreign.parent_columns),
-                _key_parts(found, _whole_columns(foreign.columns)),
+                _key_parts(unique, _whole_columns(foreign.columns)),
                 # The row changes with its parent, so each change of it has to be in order.
                 always=foreign.cascades_deletes or foreign.cascades_updates,
                 refers=True,
@@ -210,31 +210,31 @@ def _whole_columns(columns: Sequence[str]) -> tuple[UniquePart, ...]:
     return tuple(map(UniquePart, columns))
 
 
-def _key_parts(found: UniqueKeys, key: Sequence[UniquePart]) -> tuple[KeyPart, ...]:
+def _key_parts(unique: UniqueKeys, key: Sequence[UniquePart]) -> tuple[KeyPart, ...]:
     return tuple(
         KeyPart(part.place, part.equality, part.nullable, of.characters)
-        for part, of in zip(_parts(found, key) or (), key, strict=True)
+        for part, of in zip(_parts(unique, key) or (), key, strict=True)
     )
 
 
-def _identity(found: UniqueKeys) -> tuple[UniquePart, ...] | None:
+def _identity(unique: UniqueKeys) -> tuple[UniquePart, ...] | None:
     """Return the first unique key without NULL: every row has a value of it."""
-    for key in found.unique:
-        parts = _parts(found, key)
+    for key in unique.unique:
+        parts = _parts(unique, key)
         if parts and not any(part.nullable for part in parts):
             return key
     return None
 
 
-def _parts(found: UniqueKeys, key: Sequence[UniquePart]) -> list[_Part] | None:
+def _parts(unique: UniqueKeys, key: Sequence[UniquePart]) -> list[_Part] | None:
     """Return a key's columns; None if equal values may have bytes that tell nothing."""
-    places = {each.column.name.lower(): place for place, each in enumerate(found.columns)}
+    places = {each.column.name.lower(): place for place, each in enumerate(unique.columns)}
     parts = []
     for part in key:
         place = places.get(part.column.lower())
         if place is None:
             return None
-        column = found.columns[place]
+        column = unique.columns[place]
         shape = column.column.shape
         equality = _equality(column)
         if shape is None or equality is None or column.generated:
@@ -244,8 +244,8 @@ def _parts(found: UniqueKeys, key: Sequence[UniquePart]) -> list[_Part] | None:
     return parts or None
 
 
-def _equality(found: DefinedColumn) -> Equality | None:
-    shape, collation = found.column.shape, found.column.collation
+def _equality(column: DefinedColumn) -> Equality | None:
+    shape, collation = column.column.shape, column.column.collation
     if shape is None or shape.array:
         return None
     if shape.type in _BY_BYTES | _NUMBERED:

@@ -40,8 +40,8 @@ def character_set(collation: int) -> str:
 
 def any_collation(name: str) -> int:
     """Return the id of a collation of a character set; NotSupportedError where it is not known."""
-    for first, _, found in _LATER_COLLATIONS:
-        if found == name:
+    for first, _, collation in _LATER_COLLATIONS:
+        if collation == name:
             return first
     try:
         return int(charset_by_name("utf8" if name == "utf8mb3" else name).id)
@@ -179,9 +179,9 @@ def _ujis(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeDecodeError):
         raise error
     raw, at = error.object, error.start
-    found = _user_defined(raw, at)
-    if found:
-        return found
+    character = _user_defined(raw, at)
+    if character:
+        return character
     if raw[at] == 0x8E:
         return "?", at + 1
     return "?", at + _width(raw, at, 0xA1, 3 if raw[at] == 0x8F else 2)

@@ -150,8 +150,8 @@ def sent_by_client(query: QueryEvent, file: FromFile, duplicates: Duplicates) ->
 
     Raises BinlogError if anything but the name of the file would be replaced.
     """
-    found = tokens_between(query.text, file.name_start, file.name_end)
-    if found is None or not _OF_THE_FILE.fullmatch(b" ".join(map(_described, found))):
+    tokens = tokens_between(query.text, file.name_start, file.name_end)
+    if tokens is None or not _OF_THE_FILE.fullmatch(b" ".join(map(_described, tokens))):
         raise BinlogError(
             f"{LOAD_DATA[EventType.EXECUTE_LOAD_QUERY_EVENT]} event: bytes {file.name_start} to"
             f" {file.name_end} of its statement are not the name of a file, up to INTO:"
@@ -180,8 +180,8 @@ def may_mean_backslashes(query: QueryEvent, file: FromFile) -> bool:
     """
     end = file.name_end + _FARTHEST
     statement = query.statement
-    found = _FORMAT.match(statement, file.name_end, end) if _knows_no_backslash(query) else None
-    return found is not None and found[_ESCAPED_BY] == b"\\\\"
+    match = _FORMAT.match(statement, file.name_end, end) if _knows_no_backslash(query) else None
+    return match is not None and match[_ESCAPED_BY] == b"\\\\"
 
 
 def _knows_no_backslash(query: QueryEvent) -> bool:
@@ -194,14 +194,14 @@ def _without_backslashes(rest: bytes) -> bytes:
     A source writes them itself, with escapes (`'\t'`) whatever its SQL mode; what follows them is
     the text of its client.
     """
-    found = _FORMAT.match(rest, 0, _FARTHEST)
-    if found is None:
+    match = _FORMAT.match(rest, 0, _FARTHEST)
+    if match is None:
         return rest
     pieces, copied = [], 0
-    for number in range(1, 1 + len(found.groups())):
-        text = found[number]
+    for number in range(1, 1 + len(match.groups())):
+        text = match[number]
         if text is not None and b"\\" in text:
-            start, end = found.span(number)
+            start, end = match.span(number)
             meant = _ESCAPED.sub(lambda each: _MEANT.get(each[1], each[1]), text)
             pieces += [rest[copied : start - 1], b"X'%b'" % meant.hex().encode()]
             copied = end + 1

@@ -92,9 +92,9 @@ def _decompressed(packed: bytes, length: int, bits: int, what: str) -> bytes:
     inflate = zlib.decompressobj(bits)
     try:
         # One byte more would be returned if there were one.
-        found = inflate.decompress(packed, length + 1)
+        contents = inflate.decompress(packed, length + 1)
     except zlib.error as error:
         raise BinlogError(f"{what}: {error}") from error
-    if len(found) != length or not inflate.eof or inflate.unused_data:
+    if len(contents) != length or not inflate.eof or inflate.unused_data:
         raise BinlogError(f"{what}: its compressed part does not have the announced {length} bytes")
-    return found
+    return contents

@@ -59,8 +59,8 @@ def file_beginning(contents: FileContents, name: str) -> FileBeginning:
 
 def number_of(name: str) -> tuple[str, int] | None:
     """Return the base and the number of a file's name; None if it is not numbered."""
-    found = _NUMBERED.fullmatch(name)
-    return None if found is None else (found[1], int(found[2]))
+    match = _NUMBERED.fullmatch(name)
+    return None if match is None else (match[1], int(match[2]))
 
 
 def misnamed(name: str, end: FileEnd | None, following: str = "") -> str:

@@ -62,9 +62,9 @@ def end_behind(
     begin = first + least + 1
     if begin < size and (tail is not Tail.GROWING or is_described(contents)):
         bounds = ByteRange(name, begin, size, size, first, tail)
-        found = RangeReader(contents, bounds, name).first_boundary()
-        if found is not None:
-            return found
+        boundary = RangeReader(contents, bounds, name).first_boundary()
+        if boundary is not None:
+            return boundary
     return last_end(contents, name, first, tail=tail)
 
 

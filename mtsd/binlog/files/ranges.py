@@ -76,16 +76,16 @@ def planned(parts: Iterable[ByteRange], most: int) -> list[tuple[ByteRange, ...]
 
 def together(ranges: Iterable[ByteRange], most: int) -> list[tuple[ByteRange, ...]]:
     """Return the unchanged ranges, with neighbours combined up to `most` bytes."""
-    found: list[tuple[ByteRange, ...]] = []
+    parts: list[tuple[ByteRange, ...]] = []
     held: list[ByteRange] = []
     total = 0
     for part in ranges:
         length = part.end - part.begin
         if held and total + length > most:
-            found.append(tuple(held))
+            parts.append(tuple(held))
             held, total = [], 0
         held.append(part)
         total += length
     if held:
-        found.append(tuple(held))
-    return found
+        parts.append(tuple(held))
+    return parts

@@ -61,8 +61,8 @@ def first_event(
     while at < end:
         count = min(_WINDOW, end - at)
         window = contents.read(at, count + HEADER_SIZE - 1)
-        for found in _may_be_headers(at, contents.size, unplaced).finditer(window):
-            place = found.start()
+        for match in _may_be_headers(at, contents.size, unplaced).finditer(window):
+            place = match.start()
             header = window[place:]
             if place < count and is_event(contents, at + place, header, checksums, unplaced):
                 return at + place
@@ -115,15 +115,15 @@ def _agreed_size(header: bytes, at: int, unplaced: bool) -> int:
 def _checksum_holds(contents: FileContents, at: int, size: int) -> bool:
     if size < HEADER_SIZE + 4:
         return False
-    found = 0
+    checksum = 0
     end = at + size
     while at < end:
         piece = contents.read(at, min(_PIECE, end - at))
         if not piece:
             return False
-        found = crc32(piece, found)
+        checksum = crc32(piece, checksum)
         at += len(piece)
-    return found == RESIDUE
+    return checksum == RESIDUE
 
 
 def _chain_holds(contents: FileContents, at: int, placed: bool, unplaced: bool) -> bool:

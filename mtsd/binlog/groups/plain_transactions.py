@@ -184,11 +184,11 @@ class PlainTransactions:
                     known = tables.get(raw[HEADER_SIZE:-4])
                     if known is None:
                         return None
-                    database, found = known
-                    if found is None:
+                    database, described = known
+                    if described is None:
                         left_out += (raw[19:25],)
                         continue
-                    event = found
+                    event = described
                     if database not in databases:
                         databases += (database,)
                 elif code in row_types:

@@ -62,9 +62,9 @@ def _of_what_it_mentions(
     if folded(schema) not in set(map(folded, mentioned)) and len(mentioned) < MOST:
         return Treatment.APPLIED
     if elsewhere:
-        found = changed(query.text, query.table_map_for_update)
-        if found.extent is Extent.TABLES:
-            mentioned = {database or query.database for database, _ in found.tables}
+        changes = changed(query.text, query.table_map_for_update)
+        if changes.extent is Extent.TABLES:
+            mentioned = {database or query.database for database, _ in changes.tables}
     words = Words(query.text)
     first = words.word()
     if first in {b"ALTER", b"CREATE", b"DROP"} and (

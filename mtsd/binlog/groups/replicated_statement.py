@@ -53,12 +53,12 @@ def replicated_part(query: QueryEvent, kind: StatementKind, replicated: Filter) 
         # It concerns only a session's own tables. That were created is known.
         return ReplicatedPart(renamed(query, replicated), (), refused)
     try:
-        found = filtered(query, replicated)
+        part = filtered(query, replicated)
     except NotSupportedError as error:
         return ReplicatedPart(query, (), refused or str(error))
-    if found is None:
+    if part is None:
         return ReplicatedPart(None, _owners(query, replicated, applied=False))
-    return ReplicatedPart(found, _owners(query, replicated, applied=True), refused)
+    return ReplicatedPart(part, _owners(query, replicated, applied=True), refused)
 
 
 def _owners(query: QueryEvent, replicated: Filter, *, applied: bool) -> tuple[str, ...]:

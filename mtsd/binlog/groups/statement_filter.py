@@ -43,8 +43,8 @@ def filtered(query: QueryEvent, rules: Filter) -> QueryEvent | None:
 def _passes(query: QueryEvent, default: str, rules: Filter) -> bool:
     if not rules.rules.on_tables and not _is_of_database(query):
         return True
-    found = changed(query.text, query.table_map_for_update)
-    result = _judged(found, default, rules)
+    changes = changed(query.text, query.table_map_for_update)
+    result = _judged(changes, default, rules)
     if result is None:
         raise NotSupportedError(
             "a statement of which its text does not tell whether the filter's rules for tables let"
@@ -53,12 +53,12 @@ def _passes(query: QueryEvent, default: str, rules: Filter) -> bool:
     return result
 
 
-def _judged(found: Changed, default: str, rules: Filter) -> bool | None:
+def _judged(changes: Changed, default: str, rules: Filter) -> bool | None:
     on_tables = rules.rules.on_tables
-    tables = [_qualified(table, default) for table in found.tables]
-    match found.extent:
+    tables = [_qualified(table, default) for table in changes.tables]
+    match changes.extent:
         case Extent.DATABASE:
-            return rules.passes_definition(found.database or default)
+            return rules.passes_definition(changes.database or default)
         case _ if not on_tables:
             return True
         case Extent.TABLES:
@@ -66,7 +66,7 @@ def _judged(found: Changed, default: str, rules: Filter) -> bool | None:
         case Extent.SOME:
             return rules.passes_any_of(tables)
         case Extent.IN_DATABASE:
-            return rules.passes_any_in(found.database or default)
+            return rules.passes_any_in(changes.database or default)
         case Extent.ACCOUNTS:
             named = not tables or rules.passes_tables(tables)
             return named and rules.passes_tables(_ACCOUNTS)

@@ -64,10 +64,10 @@ _remembered: dict[tuple[int, bool | None], tuple[SessionContext, SessionContext]
 
 
 def _with(context: SessionContext, value: bool | None) -> SessionContext:
-    found = _remembered.get((id(context), value))
-    if found is None:
+    remembered = _remembered.get((id(context), value))
+    if remembered is None:
         if len(_remembered) >= _MAX_CONTEXTS:
             _remembered.clear()
-        found = context, replace(context, explicit_defaults_for_timestamp=value)
-        _remembered[id(context), value] = found
-    return found[1]
+        remembered = context, replace(context, explicit_defaults_for_timestamp=value)
+        _remembered[id(context), value] = remembered
+    return remembered[1]

@@ -169,11 +169,11 @@ class _Reading:
         return Changed(Extent.SOME, tuple(each.table for each in named))
 
     def _more_targets(self) -> list[tuple[str, ...]]:
-        found: list[tuple[str, ...]] = []
+        targets: list[tuple[str, ...]] = []
         while self._words.at_symbol(b","):
             self._words.take()
-            found.append(self._names.qualified()[0])
-        return found
+            targets.append(self._names.qualified()[0])
+        return targets
 
     def _query(self, first: bytes) -> Changed:
         """Return the extent of a statement that changes something only by functions it calls."""
@@ -181,15 +181,15 @@ class _Reading:
         if first == b"SET":
             return self._set()
         depth = 0
-        found = first in {b"TABLE", b"VALUES"}
+        is_query = first in {b"TABLE", b"VALUES"}
         while token := words.take():
             if token.kind is TokenKind.SYMBOL:
                 depth += (token.text == b"(") - (token.text == b")")
             elif token.kind is TokenKind.WORD and token.text in {b"FROM", b"TABLE"}:
                 if depth:
                     raise UnclearError
-                found = not words.at_word(b"DUAL")
-        return Changed(Extent.READS) if found else _NONE
+                is_query = not words.at_word(b"DUAL")
+        return Changed(Extent.READS) if is_query else _NONE
 
     # Definitions and the rest
 

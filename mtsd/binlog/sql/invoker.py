@@ -111,8 +111,8 @@ def _with_accounts(pieces: Sequence[bytes], context: SessionContext) -> bytes:
     for place, piece in enumerate(pieces):
         end = at + len(piece)
         if place % 2:
-            found = tokens_between(StatementText(statement, context), at, end)
-            kinds = [token.kind for token in found or () if token.text not in _DEFINER_IS]
+            tokens = tokens_between(StatementText(statement, context), at, end)
+            kinds = [token.kind for token in tokens or () if token.text not in _DEFINER_IS]
             if kinds not in _ACCOUNTS:
                 raise NotSupportedError(
                     "a statement into which the account that has run it cannot be put:"

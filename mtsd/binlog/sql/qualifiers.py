@@ -25,16 +25,16 @@ def qualifiers(text: StatementText) -> set[str]:
 
     At most `MOST`: if there are more, some are missing.
     """
-    found: set[str] = set()
+    databases: set[str] = set()
     name = b""
     for token in tokens_of(text):
         if token.kind is TokenKind.SYMBOL and token.text == b"." and name:
-            found.add(identifier(name, text.context))
-            if len(found) == MOST:
+            databases.add(identifier(name, text.context))
+            if len(databases) == MOST:
                 break
         named = may_be_name(token) and token.end - token.start <= _LONGEST
         name = text.raw[token.start : token.end] if named else b""
-    return found
+    return databases
 
 
 def defines_by_query(text: StatementText) -> bool:
@@ -68,8 +68,8 @@ def defines_by_query(text: StatementText) -> bool:
 
 def names(text: StatementText) -> set[str]:
     """Return, in upper case, every word and quoted name: whatever may name a table or a view."""
-    found: set[str] = set()
+    words: set[str] = set()
     for token in tokens_of(text):
         if may_be_name(token):
-            found.add(identifier(text.raw[token.start : token.end], text.context).upper())
-    return found
+            words.add(identifier(text.raw[token.start : token.end], text.context).upper())
+    return words

@@ -79,29 +79,29 @@ def account(user: bytes, host: bytes, client: int | None) -> bytes:
     names = [quoted(of_bytes(name), client) for name in ((user, host) if host else (user,))]
     text = b"@".join(names)
     context = SessionContext(character_set_client=client)
-    found = [
+    parts = [
         (token.kind, token.start, token.end) for token in tokens_of(StatementText(text, context))
     ]
     wanted = [(TokenKind.QUOTED, 0, len(names[0]))]
     if host:
         at = len(names[0])
         wanted += [(TokenKind.SYMBOL, at, at + 1), (TokenKind.QUOTED, at + 1, len(text))]
-    if found != wanted:
+    if parts != wanted:
         raise _refused(user.decode() + "@" + host.decode(), client or _UTF8MB4)
     return text
 
 
 def tokens_between(text: StatementText, start: int, end: int) -> Sequence[Token] | None:
     """Return the tokens in a part of a statement; None if one of them reaches out of it."""
-    found: list[Token] = []
+    between: list[Token] = []
     for token in tokens_of(text):
         if token.start >= end:
             break
         if token.end > start:
             if token.start < start or token.end > end or token.kind is TokenKind.UNCLOSED:
                 return None
-            found.append(token)
-    return found
+            between.append(token)
+    return between
 
 
 def _encoded(text: str, collation: int) -> bytes:

@@ -140,11 +140,11 @@ def without_start_transaction(text: StatementText) -> bytes:
     statement = text.raw
     tokens = Words(text)
     tokens.take_words(b"CREATE", b"OR", b"REPLACE", b"TABLE")
-    found = _start_transaction(tokens)
-    if found is None:
+    clause = _start_transaction(tokens)
+    if clause is None:
         shown = without_secrets(statement, text.context)[:80]
         raise BinlogError(f"not CREATE TABLE … START TRANSACTION: {shown!r}")
-    start, end = found
+    start, end = clause
     return statement[:start] + statement[end:]
 
 

@@ -43,8 +43,8 @@ def first_secret(statement: bytes, context: SessionContext = ANY_CONTEXT) -> int
     """
     marked = b"/*M!" in statement or b"/*!" in statement
     readings = (VersionComments.MYSQL, VersionComments.ANY) if marked else (VersionComments.MYSQL,)
-    found = [_first_secret(statement, context, reading) for reading in readings]
-    return min((each for each in found if each is not None), default=None)
+    secrets = [_first_secret(statement, context, reading) for reading in readings]
+    return min((each for each in secrets if each is not None), default=None)
 
 
 def _first_secret(

@@ -29,11 +29,11 @@ class NameReader:
 
     def names(self) -> list[Table]:
         """Take a list of tables."""
-        found = [self.name()]
+        tables = [self.name()]
         while self.words.at_symbol(b","):
             self.words.take()
-            found.append(self.name())
-        return found
+            tables.append(self.name())
+        return tables
 
     def name(self) -> Table:
         """Take a table; `.t` is one of the default database."""

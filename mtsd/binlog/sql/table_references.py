@@ -30,7 +30,7 @@ def references(names: NameReader, ends: frozenset[bytes]) -> tuple[list[Referenc
     a subquery brings tables of its own.
     """
     words = names.words
-    found: list[Reference] = []
+    tables: list[Reference] = []
     exact = True
     expected = True
     depth = 0
@@ -64,7 +64,7 @@ def references(names: NameReader, ends: frozenset[bytes]) -> tuple[list[Referenc
                     _skip_to_end(words)
                     exact = False
                 else:
-                    found.append(Reference(table, _alias(names) or table[1]))
+                    tables.append(Reference(table, _alias(names) or table[1]))
             continue
         words.take()
         if token.text == b"(" and token.kind is TokenKind.SYMBOL:
@@ -78,9 +78,9 @@ def references(names: NameReader, ends: frozenset[bytes]) -> tuple[list[Referenc
             words.take()
         elif token.text in {b"JOIN", b"STRAIGHT_JOIN"}:
             expected = True
-    if expected or depth or (not found and exact):
+    if expected or depth or (not tables and exact):
         raise UnclearError
-    return found, exact
+    return tables, exact
 
 
 def _alias(names: NameReader) -> str:

@@ -81,12 +81,12 @@ def _of_word(token: Token, words: Words, statement: bytes, context: SessionConte
             if token.text == b"B" and inside.startswith(b"'"):
                 return _bits(inside[1:-1])
         raise ValueError
-    found = _PREFIXED.fullmatch(word)
-    if found is None:
+    match = _PREFIXED.fullmatch(word)
+    if match is None:
         raise ValueError
-    if found[2] is not None:
-        return _bits(found[2])
-    digits = found[1].decode("ascii")
+    if match[2] is not None:
+        return _bits(match[2])
+    digits = match[1].decode("ascii")
     return bytes.fromhex("0" * (len(digits) % 2) + digits)
 
 
@@ -107,12 +107,12 @@ def _text(quoted: bytes, context: SessionContext) -> bytes:
             raise ValueError
         # Both at once: an escaped quote does not double the one after it.
         pattern = re.compile(rb"\\(.)|" + quote * 2, re.DOTALL)
-        return pattern.sub(lambda found: _unescaped(found, quote), text)
+        return pattern.sub(lambda match: _unescaped(match, quote), text)
     return text.replace(quote * 2, quote)
 
 
-def _unescaped(found: re.Match[bytes], quote: bytes) -> bytes:
-    escaped = found[1]
+def _unescaped(match: re.Match[bytes], quote: bytes) -> bytes:
+    escaped = match[1]
     if escaped is None:
         return quote
     if escaped in _KEEP_BACKSLASH:
@@ -124,10 +124,10 @@ def _format_id(words: Words, statement: bytes) -> int:
     token = words.take()
     if token is None or token.kind is not TokenKind.WORD:
         raise ValueError
-    found = _NUMBER.fullmatch(statement[token.start : token.end])
-    if found is None:
+    match = _NUMBER.fullmatch(statement[token.start : token.end])
+    if match is None:
         raise ValueError
-    text = found[0].decode("ascii")
+    text = match[0].decode("ascii")
     format_id = int(text, 16 if text[:2] in ("0x", "0X") else 10)
     if format_id > _LARGEST_FORMAT:
         raise ValueError

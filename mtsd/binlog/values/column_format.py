@@ -74,7 +74,7 @@ def column_formats(
             f"`{table.database}`.`{table.table}` has {len(columns)} columns in the binary log and"
             f" {len(names)} in its definition"
         )
-    found = []
+    formats = []
     for index, column in enumerate(columns):
         name = names[index] if names else ""
         label = f"column `{name}`" if name else f"column {index + 1}"
@@ -92,7 +92,7 @@ def column_formats(
                 " mysql56_temporal_format = ON on the source, and ALTER TABLE … FORCE there"
             )
         decimal = column.type is _T.NEWDECIMAL
-        found.append(
+        formats.append(
             ColumnFormat(
                 column.type,
                 prefix,
@@ -107,7 +107,7 @@ def column_formats(
                 column.compressed,
             )
         )
-    return tuple(found)
+    return tuple(formats)
 
 
 _NOTHING: Final = OptionalMetadata()

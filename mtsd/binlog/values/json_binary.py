@@ -238,13 +238,13 @@ _key_texts: dict[bytes, str] = {}
 
 
 def _key_text(raw: bytes) -> str:
-    found = _key_texts.get(raw)
-    if found is None:
-        found = _quoted(raw) + ": "
+    known = _key_texts.get(raw)
+    if known is None:
+        known = _quoted(raw) + ": "
         if len(_key_texts) >= _MAX_KEYS:
             _key_texts.clear()
-        _key_texts[raw] = found
-    return found
+        _key_texts[raw] = known
+    return known
 
 
 def _opaque_text(kind: int, raw: bytes) -> str:

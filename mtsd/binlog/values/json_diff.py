@@ -52,7 +52,7 @@ JsonDiffs: TypeAlias = tuple[JsonDiff, ...]
 def parse_json_diffs(raw: bytes) -> JsonDiffs:
     """Decode the diffs of a column; BinlogError where they are cut off or inconsistent."""
     cursor = Cursor(raw, 0, _WHAT)
-    found = []
+    diffs = []
     while cursor.left():
         number = cursor.uint(1, "operation")
         if number > JsonOperation.REMOVE:
@@ -64,8 +64,8 @@ def parse_json_diffs(raw: bytes) -> JsonDiffs:
             value = cursor.take(cursor.net_int("length of the value"), "value")
             if not value:
                 raise BinlogError(f"{_WHAT}: no value for {path[:80]!r}")
-        found.append(JsonDiff(operation, path, value))
-    return tuple(found)
+        diffs.append(JsonDiff(operation, path, value))
+    return tuple(diffs)
 
 
 def changed_json(before: bytes, diffs: JsonDiffs) -> str:

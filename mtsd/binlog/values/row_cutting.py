@@ -73,10 +73,10 @@ class RowCutter(KeyReader):
             if at == start:
                 raise BinlogError(f"row event: {end - at} bytes of rows without a column")
             ends.append(at)
-            found: list[int] = []
+            hashes: list[int] = []
             referred: list[int] = []
             for key in keys:
-                into = referred if key.refers else found
+                into = referred if key.refers else hashes
                 value = before[key.slot]
                 other = after[key.slot]
                 if (
@@ -91,7 +91,7 @@ class RowCutter(KeyReader):
                         into.append(int.from_bytes(other, "little"))
                 elif not add_key(key, before, after, into, is_update):
                     return None
-            rows.append(found)
+            rows.append(hashes)
             if self._refers:
                 references.append(referred)
         return CutRows(rows_at, ends, rows, references)

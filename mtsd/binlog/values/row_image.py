@@ -281,15 +281,15 @@ class RowDecoder:
 
     def _decoder(self, bitmap: bytes, partial: int = 0) -> ImageDecoder:
         """Return the decoder of a bitmap's columns; `partial` has the bits of those with diffs."""
-        found = self._decoders.get((bitmap, partial))
-        if found is None:
+        known = self._decoders.get((bitmap, partial))
+        if known is None:
             present = self.present(bitmap)
             converters: list[Convert | None] = [None] * len(self.formats)
             for index in self._wanted.intersection(present):
                 converters[index] = self._converter(index, partial)
-            found = ImageDecoder(self.formats, present, converters)
-            self._decoders[bitmap, partial] = found
-        return found
+            known = ImageDecoder(self.formats, present, converters)
+            self._decoders[bitmap, partial] = known
+        return known
 
     def _converter(self, index: int, partial: int) -> Convert:
         if self._raw:
@@ -299,10 +299,10 @@ class RowDecoder:
                 return bytes
             if partial >> self._json.index(index) & 1:
                 return parse_json_diffs
-        found = self._converters.get(index)
-        if found is None:
-            found = self._converters[index] = converter(self.formats[index])
-        return found
+        known = self._converters.get(index)
+        if known is None:
+            known = self._converters[index] = converter(self.formats[index])
+        return known
 
 
 _KEEP_JSON: Final = -1

@@ -203,19 +203,19 @@ def _plain(value: object, name: str) -> object:
     if isinstance(value, enum.Enum):
         return value.name
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        found = {
+        fields = {
             field.name: _plain(getattr(value, field.name), field.name)
             for field in dataclasses.fields(value)
         }
         if isinstance(value, UserVar):
-            found["value"] = as_text(value_of_variable(value))
-        return found
+            fields["value"] = as_text(value_of_variable(value))
+        return fields
     if isinstance(value, QueryEvent):
         shown = without_secrets(value.statement, value.context)
-        found = {
+        fields = {
             field: _plain(each, field) for field, each in value._asdict().items() if field != "text"
         }
-        return found | {
+        return fields | {
             "context": _plain(value.context, "context"),
             "statement": _plain(shown, "statement"),
         }

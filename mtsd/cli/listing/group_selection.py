@@ -185,19 +185,19 @@ class TouchedTables:
             if isinstance(step, Rows):
                 for event in step.events:
                     if event[4] == _TABLE_MAP:
-                        found = parse_table_map(event)
-                        self._tables.add((found.database, found.table))
+                        table = parse_table_map(event)
+                        self._tables.add((table.database, table.table))
             elif isinstance(step, Statement):
                 self._add_statement(step)
 
     def _add_statement(self, step: Statement) -> None:
         query = step.query
-        found = changed(query.text, query.table_map_for_update)
+        changes = changed(query.text, query.table_map_for_update)
         default = query.database
-        self._tables.update((database or default, table) for database, table in found.tables)
-        if found.extent is Extent.DATABASE:
-            self._databases.add(found.database or default)
-        elif found.extent in _UNKNOWN:
+        self._tables.update((database or default, table) for database, table in changes.tables)
+        if changes.extent is Extent.DATABASE:
+            self._databases.add(changes.database or default)
+        elif changes.extent in _UNKNOWN:
             # Rather one too many than one that is passed over.
             self._databases.update((default, *(query.updated_databases or ())))
 

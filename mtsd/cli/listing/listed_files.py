@@ -98,14 +98,14 @@ class SourceFile:
 def files_of_source(settings: Settings, names: Sequence[Path]) -> Sequence[ListedFile]:
     """Return the source's files of these names, or all; raises FileNotFoundError."""
     source = endpoint("source", settings.source)
-    found = {file.name: file for file in asyncio.run(list_files(source))}
-    wanted = [str(path) for path in names] or list(found)
+    by_name = {file.name: file for file in asyncio.run(list_files(source))}
+    wanted = [str(path) for path in names] or list(by_name)
     for name in wanted:
-        if name not in found:
+        if name not in by_name:
             raise FileNotFoundError(
-                f"the source has no binary log {name}: its files are {_range(list(found))}"
+                f"the source has no binary log {name}: its files are {_range(list(by_name))}"
             )
-    return [SourceFile(source, found[name]) for name in wanted]
+    return [SourceFile(source, by_name[name]) for name in wanted]
 
 
 def _range(names: Sequence[str]) -> str:

@@ -145,12 +145,12 @@ class RowListing:
         if table is None:
             raise BinlogError(f"there is no table map of table id {table_id} before them")
         body = self._bodies[table_id]
-        found = self._tables.get(body)
-        if found is None:
+        known = self._tables.get(body)
+        if known is None:
             if len(self._tables) >= _MAX_TABLES:
                 self._tables.clear()
-            found = self._tables[body] = _TableRows(table)
-        return found
+            known = self._tables[body] = _TableRows(table)
+        return known
 
 
 class _TableRows:

@@ -51,11 +51,11 @@ def rates(before: Status | None, now: Status, seconds: float) -> Rates:
     )
 
 
-def busiest(status: Status, found: Rates, most: int) -> Sequence[DatabaseStatus]:
+def busiest(status: Status, rates: Rates, most: int) -> Sequence[DatabaseStatus]:
     """Return the databases to show: the most delayed ones, then those with the most groups."""
     return sorted(
         status.databases,
-        key=lambda each: (-each.lag_seconds, -found.databases.get(each.name, 0.0), each.name),
+        key=lambda each: (-each.lag_seconds, -rates.databases.get(each.name, 0.0), each.name),
     )[:most]
 
 

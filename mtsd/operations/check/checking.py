@@ -82,8 +82,8 @@ async def check(settings: Settings) -> list[Line]:
                 after=target,
             )
         )
-    found = list(lines(settings, source.result(), target.result()))
-    return [*found, *await status_socket_lines(settings)]
+    checked = list(lines(settings, source.result(), target.result()))
+    return [*checked, *await status_socket_lines(settings)]
 
 
 def _first_start(settings: Settings, target: TargetFacts | Line) -> Start | None:

@@ -88,17 +88,17 @@ def guarded(
         for facts, where in ((source, settings.source), (target, settings.target))
     )
     preserves = gtids_of(settings, source, target) is Gtids.PRESERVE
-    found = circle(source.feeding, source.server.own_channels, written, preserves=preserves)
+    findings = circle(source.feeding, source.server.own_channels, written, preserves=preserves)
     schema = settings.target.schema
     seen = source.feeding_hidden or sees_position_schema(source.server, schema)
     for hidden in source.feeding_hidden if seen else (schema,):
-        found |= cannot_see(hidden, source.server.account)
+        findings |= cannot_see(hidden, source.server.account)
     if target.server.own_channels_refused:
-        found |= unseen(target.server.flavour, target.server.own_channels_refused)
+        findings |= unseen(target.server.flavour, target.server.own_channels_refused)
     else:
-        found |= beside(target.server.own_channels, read)
-    found |= lenient(target.server.variables, target.server.flavour, by_binlog=by_binlog)
-    return found.stops + found.warns
+        findings |= beside(target.server.own_channels, read)
+    findings |= lenient(target.server.variables, target.server.flavour, by_binlog=by_binlog)
+    return findings.stops + findings.warns
 
 
 def rows_as_sql(
@@ -116,8 +116,8 @@ def verdicts(
 ) -> Iterator[tuple[InDoubt, Verdict | Refused]]:
     """Yield the groups that are still in doubt, and what a start would decide about each."""
     known = GtidSet.parse(target.server.variables.get("gtid_executed", ""))
-    for doubt, found in judged(channel, known, target.files):
-        yield doubt, target.in_logs.get(doubt.number, found)
+    for doubt, verdict in judged(channel, known, target.files):
+        yield doubt, target.in_logs.get(doubt.number, verdict)
 
 
 def judged(
@@ -198,14 +198,16 @@ def _held(server: ServerFacts) -> GtidSet:
 
 
 def repair_left(
-    channel: ChannelFacts, found: Iterable[tuple[InDoubt, Verdict | Refused]]
+    channel: ChannelFacts, judgements: Iterable[tuple[InDoubt, Verdict | Refused]]
 ) -> Repair | None:
-    """Return what the next start applies once more; `found` are the `verdicts`."""
+    """Return what the next start applies once more; `judgements` are the `verdicts`."""
     if channel.schema_version != UNORDERED_VERSION:
         return None
     number = channel.mark.number
     done = recovered(number, (row.executed for row in channel.workers))
-    done = done.with_numbers(doubt.number for doubt, verdict in found if verdict is Verdict.APPLIED)
+    done = done.with_numbers(
+        doubt.number for doubt, verdict in judgements if verdict is Verdict.APPLIED
+    )
     return repair_due(number, done, channel.skipped)[1]
 
 
@@ -218,12 +220,12 @@ def repair_due_at_start(target: TargetFacts) -> Repair | None:
 
 
 def _channel(channel: ChannelFacts, target: TargetFacts) -> ChannelPlace:
-    found = list(verdicts(channel, target))
-    applied = [doubt.source_gtid for doubt, verdict in found if verdict is Verdict.APPLIED]
+    judgements = list(verdicts(channel, target))
+    applied = [doubt.source_gtid for doubt, verdict in judgements if verdict is Verdict.APPLIED]
     mark = channel.mark
     executed = None
     if mark.gtids is not None:
         executed = mark.gtids.union(gtids_beyond(mark, channel.workers, applied))
-    repair = repair_left(channel, found)
-    shown = any(verdict is Verdict.SHOWS_ITSELF for _, verdict in found)
+    repair = repair_left(channel, judgements)
+    shown = any(verdict is Verdict.SHOWS_ITSELF for _, verdict in judgements)
     return ChannelPlace(mark.position, mark.gtids, channel.source_uuid, executed, not shown, repair)

@@ -145,12 +145,12 @@ class HeldPrivileges:
         for line in grants:
             if revoke := _REVOKE_LINE.fullmatch(line):
                 held.revoked.setdefault(bare_name(revoke[2]), set()).update(_split(revoke[1]))
-            elif found := _GRANT_LINE.fullmatch(line):
-                names = set(_split(found[1])) | ({"GRANT OPTION"} if found[4] else set())
-                if found[2] == "*":
+            elif match := _GRANT_LINE.fullmatch(line):
+                names = set(_split(match[1])) | ({"GRANT OPTION"} if match[4] else set())
+                if match[2] == "*":
                     held.everywhere |= names
-                elif found[3] == "*":
-                    held.databases.setdefault(bare_name(found[2]), set()).update(names)
+                elif match[3] == "*":
+                    held.databases.setdefault(bare_name(match[2]), set()).update(names)
         return held
 
     def has(self, names: Sequence[str]) -> bool:
@@ -193,12 +193,12 @@ def missing_on(
     held: HeldPrivileges, needs: Iterable[NeededPrivilege], databases: Iterable[str]
 ) -> dict[str, list[str]]:
     """Return what has to be granted on each database where something is missing."""
-    found: dict[str, list[str]] = {}
+    by_database: dict[str, list[str]] = {}
     for database in databases:
         names = [need.anyof[0] for need in needs if not held.has_on(database, need.anyof[0])]
         if names:
-            found[database] = names
-    return found
+            by_database[database] = names
+    return by_database
 
 
 def grant(names: Sequence[str], account: str, database: str = "") -> str:
@@ -247,6 +247,6 @@ def _like(pattern: str, text: str) -> bool:
 
 def _literal_length(pattern: str) -> float:
     """Return how many characters stand before the first wildcard of a LIKE pattern."""
-    found = re.match(r"(?:\\.|[^%_\\])*", pattern, re.DOTALL)
-    end = found.end() if found is not None else 0
+    match = re.match(r"(?:\\.|[^%_\\])*", pattern, re.DOTALL)
+    end = match.end() if match is not None else 0
     return math.inf if end == len(pattern) else end

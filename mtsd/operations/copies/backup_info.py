@@ -30,12 +30,12 @@ def is_backup_info(text: str) -> bool:
 
 def parse_backup_info(text: str) -> Copied:
     """Parse xtrabackup_binlog_info. Raises ValueError with the reason."""
-    found = _LINE.fullmatch(text)
-    if found is None:
+    match = _LINE.fullmatch(text)
+    if match is None:
         raise ValueError("it is not FILE, POSITION and GTIDs with tabs between them")
-    gtids = "".join((found[3] or "").split())
+    gtids = "".join((match[3] or "").split())
     return Copied(
         "backup",
-        Position(found[1], int(found[2])),
+        Position(match[1], int(match[2])),
         GtidSet.parse(gtids) if gtids else None,
     )

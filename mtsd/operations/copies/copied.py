@@ -105,9 +105,9 @@ def not_loaded(
         on_target = rules.row_database(database, table)
         if on_target is None or (named and folded(database) not in named):
             continue
-        found = (folded(on_target), folded(table)) in there
-        replicated.setdefault(database, []).append(found)
-    empty = sorted(database for database, found in replicated.items() if not any(found))
+        is_there = (folded(on_target), folded(table)) in there
+        replicated.setdefault(database, []).append(is_there)
+    empty = sorted(database for database, is_there in replicated.items() if not any(is_there))
     if not empty or (not named and len(empty) < len(replicated)):
         return None
     more = f" and {len(empty) - _MAX_NAMED} more" if len(empty) > _MAX_NAMED else ""

@@ -58,7 +58,7 @@ def parse_metadata(text: str) -> tuple[Copied, ...]:
     databases = frozenset(
         table[1].replace("``", "`") for each in sections if (table := _TABLE.fullmatch(each))
     )
-    found = []
+    copies = []
     for name, entries in sections.items():
         kind = name.partition(".")[0].lower()
         if kind not in {"source", "replication"}:
@@ -72,28 +72,28 @@ def parse_metadata(text: str) -> tuple[Copied, ...]:
         uuid = entries.get("source_uuid", "").lower() if of_replica else ""
         # A source that is not named is not taken for the one that is meant.
         if not of_replica or uuid:
-            found.append(Copied("mydumper's copy", position, gtids, uuid, of_replica, databases))
-    if not found:
+            copies.append(Copied("mydumper's copy", position, gtids, uuid, of_replica, databases))
+    if not copies:
         raise ValueError(_NO_PLACE)
-    return tuple(sorted(found, key=lambda copied: copied.of_replica))
+    return tuple(sorted(copies, key=lambda copied: copied.of_replica))
 
 
 def _sections(text: str) -> Mapping[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
+    by_name: dict[str, dict[str, str]] = {}
     entries: dict[str, str] = {}
     for line in text.splitlines():
         if (old := _OLD_SECTION.fullmatch(line)) is not None:
-            entries = found.setdefault("source" if old["name"] == "MASTER" else "replication", {})
+            entries = by_name.setdefault("source" if old["name"] == "MASTER" else "replication", {})
         elif (section := _SECTION.fullmatch(line)) is not None:
             name = section["name"]
-            entries = found.setdefault("source" if name == "master" else name, {})
+            entries = by_name.setdefault("source" if name == "master" else name, {})
         elif (entry := _OLD_ENTRY.fullmatch(line) or _ENTRY.fullmatch(line)) is not None:
             key = entry["key"].lower().replace("master", "source").replace("slave", "replica")
             # What is set stands after what is only said, and either may be empty.
             value = entry["value"].strip("\"'")
             if value:
                 entries[key] = value
-    return found
+    return by_name
 
 
 def _position(entries: Mapping[str, str]) -> Position | None:

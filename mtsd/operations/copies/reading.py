@@ -68,10 +68,10 @@ def _file_in(folder: Path) -> Path:
         raise NeedsPersonError(f"{folder}: mydumper has not finished, metadata.partial is there")
     if (folder / "@.json").exists() and not (folder / "@.done.json").exists():
         raise NeedsPersonError(f"{folder}: MySQL Shell has not finished, @.done.json is missing")
-    found = [folder / name for name in _NAMES if (folder / name).exists()]
-    if not found:
+    files = [folder / name for name in _NAMES if (folder / name).exists()]
+    if not files:
         raise NeedsPersonError(f"{folder} has none of {', '.join(_NAMES)}: name the file")
-    return found[0]
+    return files[0]
 
 
 def _read(file: Path) -> tuple[bytes, bytes]:

@@ -24,7 +24,7 @@ def is_replica_text(text: str) -> bool:
 
 def parse_replica_text(text: str) -> tuple[Copied, ...]:
     """Return the place of each channel. Raises ValueError with the reason."""
-    found = []
+    copies = []
     for part in _ROW.split(text):
         columns: dict[str, str] = {}
         last = ""
@@ -37,9 +37,9 @@ def parse_replica_text(text: str) -> tuple[Copied, ...]:
                 columns[last] += line.strip()
         if not {"Source_Host", "Master_Host"}.isdisjoint(columns):
             try:
-                found.append(copied_by(replica_status(dict(columns))))
+                copies.append(copied_by(replica_status(dict(columns))))
             except NeedsPersonError as error:
                 raise ValueError(str(error)) from None
-    if not found:
+    if not copies:
         raise ValueError("it is not what SHOW REPLICA STATUS\\G prints")
-    return tuple(found)
+    return tuple(copies)

@@ -77,7 +77,7 @@ def _forms(secret: str) -> set[str]:
     }
 
 
-def _hide(found: re.Match[str]) -> str:
-    quote = found[2][0] if found[2][0] in "\"'" else ""
-    empty = len(found[2]) == len(quote) * 2
-    return found[0] if empty else f"{found[1]}{quote}{HIDDEN}{quote}"
+def _hide(match: re.Match[str]) -> str:
+    quote = match[2][0] if match[2][0] in "\"'" else ""
+    empty = len(match[2]) == len(quote) * 2
+    return match[0] if empty else f"{match[1]}{quote}{HIDDEN}{quote}"

@@ -86,8 +86,8 @@ def circle(
         if preserves and (each.preserves or not each.runs):
             continue
         reason = LOOPS if each.runs else WOULD_LOOP
-        found = refuse(reason, channel=each.channel, schema=each.schema)
-        (stops if each.runs else warns).append(found)
+        refused = refuse(reason, channel=each.channel, schema=each.schema)
+        (stops if each.runs else warns).append(refused)
     if not preserves:
         stops += (
             refuse(OWN_LOOPS, channel=channel.channel)
@@ -107,16 +107,16 @@ async def read_feeding(connection: Connection) -> tuple[list[Feeding], list[str]
 
     Raises ServerError, ConnectionLostError.
     """
-    found: list[Feeding] = []
+    feedings: list[Feeding] = []
     hidden: list[str] = []
     for schema in await schemas_with_positions(connection):
         try:
-            found += await _feeding_of(connection, schema)
+            feedings += await _feeding_of(connection, schema)
         except ServerError as error:
             if error.number not in NOT_ALLOWED:
                 raise
             hidden.append(schema)
-    return found, hidden
+    return feedings, hidden
 
 
 async def _feeding_of(connection: Connection, schema: str) -> list[Feeding]:
@@ -124,18 +124,18 @@ async def _feeding_of(connection: Connection, schema: str) -> list[Feeding]:
         b"SELECT `Channel_name`, `Source_uuid` FROM %b.`slave_relay_log_info`"
         % literals.name(schema)
     )
-    found: list[Feeding] = []
+    feedings: list[Feeding] = []
     for name, uuid in rows:
         locks = await read_locks(connection, schema, str(name))
         if locks is None:
             # An mtsd that runs has made it.
-            found.append(Feeding(schema, str(name), str(uuid), runs=False, preserves=False))
+            feedings.append(Feeding(schema, str(name), str(uuid), runs=False, preserves=False))
             continue
         names = (locks.session(each).encode() for each in (CHANNEL, PRESERVING))
         query = b"SELECT IS_USED_LOCK('%b') IS NOT NULL, IS_USED_LOCK('%b') IS NOT NULL"
         ((runs, preserves),) = await connection.query(query % tuple(names))
-        found.append(Feeding(schema, str(name), str(uuid), bool(runs), bool(preserves)))
-    return found
+        feedings.append(Feeding(schema, str(name), str(uuid), bool(runs), bool(preserves)))
+    return feedings
 
 
 async def read_circle(
@@ -149,7 +149,7 @@ async def read_circle(
         if error.number not in NOT_ALLOWED:
             raise
         channels = []
-    found = circle(feeding, channels, target, preserves=preserves)
+    findings = circle(feeding, channels, target, preserves=preserves)
     for schema in hidden:
-        found |= cannot_see(schema, connection.endpoint.user)
-    return found
+        findings |= cannot_see(schema, connection.endpoint.user)
+    return findings

@@ -91,14 +91,14 @@ def executed_beyond(held: GtidSet, source: GtidSet, covered: GtidSet) -> GtidSet
     if not places:
         return held.intersection(source).minus(covered)
     growing = _growing_domains(source)
-    found = GtidSet()
+    beyond = GtidSet()
     for origin, number in places.items():
         if origin.partition("-")[0] not in growing:
             continue
         common = min(number, source.last_numbers().get(origin, 0))
         if common > _reached(covered, origin):
-            found.update(GtidSet.parse(f"{origin}-{common}"))
-    return found
+            beyond.update(GtidSet.parse(f"{origin}-{common}"))
+    return beyond
 
 
 def _growing_domains(gtids: GtidSet) -> frozenset[str]:

@@ -58,9 +58,9 @@ class Guard:
         """Look at the target. Raises NeedsPersonError, ServerError, ConnectionLostError."""
         self.is_due = False
         async with self._connection.answering(_TIMEOUT_S):
-            found = await insist(self._connection, self._found_on_target)
-        found.require()
-        self._of_target = found
+            findings = await insist(self._connection, self._found_on_target)
+        findings.require()
+        self._of_target = findings
         self._log_findings()
 
     async def check_source(self, session: SourceSession) -> None:
@@ -69,14 +69,14 @@ class Guard:
         endpoint = session.connection.endpoint
         self._source = KnownServer(traits.uuid, traits.server_id, endpoint.host, endpoint.port)
         async with session.connection.answering(_TIMEOUT_S):
-            found = await insist(
+            findings = await insist(
                 session.connection,
                 lambda: read_circle(
                     session.connection, traits.server, self._target, preserves=self._preserves
                 ),
             )
-        found.require()
-        self._of_source = found
+        findings.require()
+        self._of_source = findings
         self._log_findings()
         # Only now is it known which server that is, or that it is the same one.
         self.is_due = True

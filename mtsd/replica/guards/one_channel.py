@@ -124,8 +124,8 @@ async def read_channels(
     """Return all channels of the position tables; `rules`: the table of their filters exists."""
     rows = await connection.query(tables.select_sources(rules=rules))
     return [
-        Channel(str(name), str(uuid), Rules.parse(str(found)) if found else NO_RULES)
-        for name, uuid, found in rows
+        Channel(str(name), str(uuid), Rules.parse(str(recorded)) if recorded else NO_RULES)
+        for name, uuid, recorded in rows
     ]
 
 

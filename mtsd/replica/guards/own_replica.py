@@ -87,8 +87,8 @@ def beside(channels: Iterable[ReplicaStatus], source: KnownServer) -> Findings:
     warns: list[Refused] = []
     for channel, known in channels_of(channels, source):
         reason = UNKNOWN if not known else RUNS if channel.applying else CONFIGURED
-        found = refuse(reason, channel=channel.channel, source=f"{channel.host}:{channel.port}")
-        (stops if reason is RUNS else warns).append(found)
+        refused = refuse(reason, channel=channel.channel, source=f"{channel.host}:{channel.port}")
+        (stops if reason is RUNS else warns).append(refused)
     return Findings(tuple(stops), tuple(warns))
 
 

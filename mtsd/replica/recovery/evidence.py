@@ -75,28 +75,28 @@ async def verdict(connection: Connection, tables: PositionTables, doubt: InDoubt
 
 
 async def in_logs(
-    connection: Connection, tables: PositionTables, doubt: InDoubt, found: Verdict | Refused
+    connection: Connection, tables: PositionTables, doubt: InDoubt, verdict: Verdict | Refused
 ) -> Verdict | Refused:
     """Return what a verdict comes to if the target's own binlog decides; others are returned.
 
     Nothing is changed. Raises NeedsPersonError if the binlog may not be read.
     """
-    if found is Verdict.NOT_BEGUN:
+    if verdict is Verdict.NOT_BEGUN:
         run_on = await _has_run_on(connection.endpoint, doubt)
         return Verdict.NOT_APPLIED if run_on else without_evidence(doubt)
-    if found is Verdict.LOGGED:
+    if verdict is Verdict.LOGGED:
         logged = await _logged(connection.endpoint, tables, doubt)
         if isinstance(logged, Refused):
             return logged
         server = connection.server_version
-        found = judge_logged(doubt, logged, flavour_of(server), version_of(server))
-    if found is Verdict.NOT_COMMITTED:
+        verdict = judge_logged(doubt, logged, flavour_of(server), version_of(server))
+    if verdict is Verdict.NOT_COMMITTED:
         if not await _has_run_on(connection.endpoint, doubt) and await _may_remain(
             connection, doubt
         ):
             return after_a_crash(doubt)
         return Verdict.NOT_APPLIED
-    return found
+    return verdict
 
 
 async def _may_remain(connection: Connection, doubt: InDoubt) -> bool:
@@ -104,10 +104,10 @@ async def _may_remain(connection: Connection, doubt: InDoubt) -> bool:
     return await TableEngines().may_define(connection, doubt.statement, databases)
 
 
-def _required(found: Verdict | Refused) -> Verdict:
-    if isinstance(found, Refused):
-        raise NeedsPersonError(str(found))
-    return found
+def _required(verdict: Verdict | Refused) -> Verdict:
+    if isinstance(verdict, Refused):
+        raise NeedsPersonError(str(verdict))
+    return verdict
 
 
 async def _is_prepared(connection: Connection, tables: PositionTables, doubt: InDoubt) -> bool:
@@ -186,9 +186,9 @@ async def _logged(endpoint: Endpoint, tables: PositionTables, doubt: InDoubt) ->
     try:
         files = await list_files(endpoint)
         names = [file.name for file in files]
-        found = judge(doubt, executed=False, logs=names)
-        if isinstance(found, Refused):
-            return found
+        judgement = judge(doubt, executed=False, logs=names)
+        if isinstance(judgement, Refused):
+            return judgement
         for file in files[names.index(doubt.target_file) :]:
             first = file.name == doubt.target_file
             async for event in _events(
@@ -249,8 +249,8 @@ async def _events(endpoint: Endpoint, file: BinlogFile, offset: int) -> AsyncIte
             for raw in events:
                 event = reader.read(raw)
                 compressed = event[4] == EventType.TRANSACTION_PAYLOAD_EVENT
-                for found in reader.inner(event) if compressed else (event,):
-                    yield found
+                for inner in reader.inner(event) if compressed else (event,):
+                    yield inner
     finally:
         file_reader.close()
 

@@ -120,8 +120,8 @@ async def _complete(connection: Connection, sql: bytes) -> None:
             return
 
 
-def _lost(doubt: InDoubt, record: SplitRecord, found: Settlement) -> str:
-    branches = ", ".join(map(str, found.lost))
+def _lost(doubt: InDoubt, record: SplitRecord, settlement: Settlement) -> str:
+    branches = ", ".join(map(str, settlement.lost))
     what = (
         f"the target has neither committed nor prepared branches {branches} of it, all of which"
         " were prepared: somebody has rolled them back there, or the target has lost them in a"

@@ -79,8 +79,8 @@ async def make_tables(connection: Connection, tables: PositionTables) -> None:
 
     Raises NeedsPersonError if the existing ones are not those that mtsd has created.
     """
-    found = await require_usable(connection, tables)
-    if len(found.engines) != len(TABLES):
+    existing = await require_usable(connection, tables)
+    if len(existing.engines) != len(TABLES):
         for definition in tables.definitions(TARGETS[flavour_of(connection.server_version)]):
             await write(connection, [definition])
 
@@ -100,17 +100,17 @@ async def require_usable(connection: Connection, tables: PositionTables) -> Exis
     Raises NeedsPersonError if they are not those that mtsd has created, ServerError,
     ConnectionLostError.
     """
-    found = await read_tables(connection, tables)
-    refused = defect(tables.schema, found.engines, found.columns, filled=found.filled)
+    existing = await read_tables(connection, tables)
+    refused = defect(tables.schema, existing.engines, existing.columns, filled=existing.filled)
     if refused is not None:
         raise NeedsPersonError(str(refused))
-    return found
+    return existing
 
 
 async def read_tables(connection: Connection, tables: PositionTables) -> ExistingTables:
     """Query the position tables. Raises ServerError, ConnectionLostError."""
-    found = await connection.query(tables.select_tables())
-    engines = {str(name): str(engine) for name, engine in found}
+    rows = await connection.query(tables.select_tables())
+    engines = {str(name): str(engine) for name, engine in rows}
     columns = await connection.query(tables.workers.select_columns())
     filled = False
     if len(engines) != len(TABLES):
@@ -172,17 +172,17 @@ async def recover(
     for doubt in unsettled(doubts, mark, rows):
         try:
             if doubt.kind == SPLIT:
-                found = await settle_split(connection, tables, doubt, channel.daemon_uuid)
+                settlement = await settle_split(connection, tables, doubt, channel.daemon_uuid)
             else:
-                found = await verdict(connection, tables, doubt)
+                settlement = await verdict(connection, tables, doubt)
         except NeedsPersonError as error:
             error.group = replace(doubt.group, later_applied=executed.highest > doubt.number)
             raise
-        log.info("settled", group=doubt.number, verdict=found.value, gtid=doubt.evidence)
-        if found is Verdict.APPLIED:
+        log.info("settled", group=doubt.number, verdict=settlement.value, gtid=doubt.evidence)
+        if settlement is Verdict.APPLIED:
             applied.append(doubt)
             settled.append(doubt.group)
-        elif found is Verdict.SHOWS_ITSELF:
+        elif settlement is Verdict.SHOWS_ITSELF:
             show_themselves.add(doubt.number)
     prepared, of_prepared = await left_prepared(connection, tables, applied)
     union = row_of_recovery(mark, rows, settled)

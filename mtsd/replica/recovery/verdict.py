@@ -143,26 +143,26 @@ class Logged:
 
 
 def judge_logged(
-    doubt: InDoubt, found: Logged, flavour: Flavour, version: Version | None
+    doubt: InDoubt, logged: Logged, flavour: Flavour, version: Version | None
 ) -> Verdict | Refused:
     """Decide what became of a definition that runs under a thread id of its own.
 
     The server is the target.
     """
     if flavour is not Flavour.MARIADB:
-        if found.own:
+        if logged.own:
             return Verdict.APPLIED
         is_known = (
-            not found.restarted
+            not logged.restarted
             or errors_of_a_second_time(StatementText(doubt.statement)) is not None
         )
         return Verdict.NOT_APPLIED if is_known else Verdict.NOT_COMMITTED
-    if found.own:
-        undone = any(_undoes(each, doubt) for each in found.recovered)
+    if logged.own:
+        undone = any(_undoes(each, doubt) for each in logged.recovered)
         return Verdict.NOT_APPLIED if undone else Verdict.APPLIED
-    if doubt.statement in found.recovered:
+    if doubt.statement in logged.recovered:
         return Verdict.APPLIED
-    if not found.restarted:
+    if not logged.restarted:
         return Verdict.NOT_APPLIED
     if errors_of_a_second_time(StatementText(doubt.statement)) is not None:
         return Verdict.SHOWS_ITSELF
@@ -180,20 +180,20 @@ class OfBranch:
     """What is to be done first with what is prepared, as XA has it: b"COMMIT", b"ROLLBACK", b""."""
 
 
-def judge_branch(doubt: InDoubt, found: Verdict, *, prepared: bool) -> OfBranch:
-    """Decide by whether the target has prepared the transaction; `found` says what the group does.
+def judge_branch(doubt: InDoubt, of_group: Verdict, *, prepared: bool) -> OfBranch:
+    """Decide by what the target has prepared; `of_group` says what the group itself does.
 
     What is to be done is done before the record goes, and may be interrupted after it: so it must
     leave what leads to the same verdict again.
     """
     is_streamed = not doubt.end.file
     if prepared and is_streamed:
-        if found is Verdict.COMPLETED:
+        if of_group is Verdict.COMPLETED:
             # In one phase. Its end had come, so all of it is there, and the commit was decided.
             return OfBranch(Verdict.APPLIED, b"COMMIT")
         # Its end may not have come: it is read again.
         return OfBranch(Verdict.NOT_APPLIED, b"ROLLBACK")
-    applied = prepared is (found is Verdict.PREPARED)
+    applied = prepared is (of_group is Verdict.PREPARED)
     return OfBranch(Verdict.APPLIED if applied else Verdict.NOT_APPLIED, b"")
 
 

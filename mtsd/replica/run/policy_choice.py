@@ -104,9 +104,9 @@ async def _ask(settings: Settings, session: TargetSession, tables: PositionTable
     known = await read_key_definitions(
         session.connection, session.traits.server.flavour, fold_case=False
     )
-    keys = [found for (schema, _), found in known.tables.items() if schema != tables.schema]
+    keys = [unique for (schema, _), unique in known.tables.items() if schema != tables.schema]
     return servers_say(
-        settings, source, variables, len(keys), sum(bool(why_whole(found)) for found in keys)
+        settings, source, variables, len(keys), sum(bool(why_whole(unique)) for unique in keys)
     )
 
 

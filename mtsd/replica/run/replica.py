@@ -307,8 +307,8 @@ class Replica:
             yield from worker.appliers
 
     def _target_waits(self, at_least: float) -> list[TargetWait]:
-        found = (worker.target_wait(at_least) for worker in self._workers)
-        return [wait for wait in found if wait is not None]
+        waits = (worker.target_wait(at_least) for worker in self._workers)
+        return [wait for wait in waits if wait is not None]
 
     def _worker_statistics(self, worker: Worker) -> WorkerStatistics:
         scheduler = self._coordinator.scheduler

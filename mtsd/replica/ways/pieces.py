@@ -94,11 +94,11 @@ def _rolls_back(step: Step) -> bool:
 
 def _databases_of(steps: tuple[Step, ...]) -> tuple[str, ...]:
     """Return the databases that steps change, as far as the source says."""
-    found: dict[str, None] = {}
+    databases: dict[str, None] = {}
     for event in table_maps(row_events(steps)):
-        found[parse_table_map(event).database] = None
+        databases[parse_table_map(event).database] = None
     for step in steps:
         if isinstance(step, Statement):
             query = step.query
-            found |= dict.fromkeys(query.updated_databases or (query.database,))
-    return tuple(filter(None, found))
+            databases |= dict.fromkeys(query.updated_databases or (query.database,))
+    return tuple(filter(None, databases))

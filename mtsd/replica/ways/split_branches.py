@@ -143,9 +143,9 @@ class SplitBranches:
             raise SplitFailedError(str(error)) from error
         branches = range(len(self._appliers))
         done = await asyncio.gather(*map(self._commit, branches), return_exceptions=True)
-        for found in done:
-            if isinstance(found, BaseException):
-                raise found
+        for outcome in done:
+            if isinstance(outcome, BaseException):
+                raise outcome
         first = self._appliers[0].branches
         await self._doubt.done(lambda: first.settle_split(row, self._number))
 
@@ -244,11 +244,11 @@ class SplitBranches:
         """Take a step with all branches; if it fails with one, nothing remains of any."""
         branches = range(len(self._appliers))
         done = await asyncio.gather(*map(step, branches), return_exceptions=True)
-        for branch, found in enumerate(done):
-            if isinstance(found, Exception):
-                self._errors[branch] = found
-            elif found is not None:
-                raise found
+        for branch, outcome in enumerate(done):
+            if isinstance(outcome, Exception):
+                self._errors[branch] = outcome
+            elif outcome is not None:
+                raise outcome
         if self._errors:
             await self._fail()
 

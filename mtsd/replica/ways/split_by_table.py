@@ -81,12 +81,12 @@ async def _with_each(count: int, step: Callable[[int], Awaitable[None]]) -> list
     """Take a step with each; return what has failed. Raises ConnectionLostError."""
     done = await asyncio.gather(*map(step, range(count)), return_exceptions=True)
     errors: list[Exception | None] = []
-    for found in done:
-        if isinstance(found, ConnectionLostError) or (
-            isinstance(found, BaseException) and not isinstance(found, Exception)
+    for outcome in done:
+        if isinstance(outcome, ConnectionLostError) or (
+            isinstance(outcome, BaseException) and not isinstance(outcome, Exception)
         ):
-            raise found
-        errors.append(found if isinstance(found, Exception) else None)
+            raise outcome
+        errors.append(outcome if isinstance(outcome, Exception) else None)
     return errors
 
 

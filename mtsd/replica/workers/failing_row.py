@@ -65,8 +65,8 @@ async def failing_row(applier: Applier, group: Group, error: ServerError) -> str
         if row is None:
             return ""
         table = parse_table_map(rows[row].table_map, mariadb=mariadb)
-        found = await applier.tables.read(table.database, table.table)
-        return row_in_words(table, found, rows[row].event)
+        target_table = await applier.tables.read(table.database, table.table)
+        return row_in_words(table, target_table, rows[row].event)
     except MtsdError as refused:
         # The error of the group is what counts.
         log.info("the row that fails was not found", group=group.number, reason=str(refused))

@@ -112,12 +112,12 @@ class RowBranches:
             rows = tuple({self._joined.root(key) for key in rows})
             references = ()
         changed, referred = self._changed, self._referred
-        found = {changed[key] for key in rows if key in changed}
-        found.update(changed[key] for key in references if key in changed)
-        found.update(referred[key] for key in rows if key in referred)
-        if len(found) > 1 or _SEVERAL in found:
+        branches = {changed[key] for key in rows if key in changed}
+        branches.update(changed[key] for key in references if key in changed)
+        branches.update(referred[key] for key in rows if key in referred)
+        if len(branches) > 1 or _SEVERAL in branches:
             raise NotSplitError("its rows are connected by their keys")
-        branch = found.pop() if found else self.sizes.index(min(self.sizes))
+        branch = branches.pop() if branches else self.sizes.index(min(self.sizes))
         if len(changed) + len(referred) < self._max_keys:
             for key in rows:
                 changed[key] = branch

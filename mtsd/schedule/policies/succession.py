@@ -29,7 +29,7 @@ class Succession:
 
     def follow(self, changed: Mapping[str, Iterable[str]], aph: AssignedPartitionHash) -> None:
         """Have partitions come after what is now on others, and what these come after."""
-        found = dict(self._before)
+        predecessors = dict(self._before)
         for partition, others in changed.items():
             before = set(self._before.get(partition, ()))
             for other in others:
@@ -39,12 +39,12 @@ class Succession:
                     before.add((entry.last, entry.worker))
                     self._newest = max(self._newest, entry.last)
             if before:
-                found[partition] = frozenset(before)
-        self._before = found
+                predecessors[partition] = frozenset(before)
+        self._before = predecessors
 
     def before(self, partitions: Iterable[str]) -> list[Predecessor]:
         """Return the groups that one of these partitions comes after, in the stream's order."""
-        found: set[Predecessor] = set()
+        predecessors: set[Predecessor] = set()
         for partition in partitions:
-            found |= self._before.get(partition, frozenset())
-        return sorted(found)
+            predecessors |= self._before.get(partition, frozenset())
+        return sorted(predecessors)

@@ -55,14 +55,14 @@ def json_array(buffer: Buffer, slots: Slots, column: ColumnFormat) -> pa.Array:
     full = np.flatnonzero(slots.sizes)
     starts = slots.starts[full]
     try:
-        found = _Documents(buffer, starts, starts + slots.sizes[full]).texts()
+        texts = _Documents(buffer, starts, starts + slots.sizes[full]).texts()
     except BinlogError as error:
         raise BinlogError(f"{column.where}: {error}") from error
     if len(full) < count:
         places = np.full(count, len(full), np.int32)
         places[full] = np.arange(len(full), dtype=np.int32)
-        found = pa.concat_arrays([found, pa.array(["null"], pa.string())]).take(pa.array(places))
-    return with_validity(found, slots.valid)
+        texts = pa.concat_arrays([texts, pa.array(["null"], pa.string())]).take(pa.array(places))
+    return with_validity(texts, slots.valid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,16 +306,16 @@ def _size_of(kind: int) -> int:
     return 2 << ((kind - INT16) >> 1)
 
 
-def _integers(found: npt.NDArray[np.unsignedinteger], kind: int) -> pa.Array:
+def _integers(numbers: npt.NDArray[np.unsignedinteger], kind: int) -> pa.Array:
     name = f"{'int' if kind & 1 else 'uint'}{8 * _size_of(kind)}"
-    values = np.ascontiguousarray(found).view(name)
+    values = np.ascontiguousarray(numbers).view(name)
     return array_of(getattr(pa, name)(), values, None).cast(pa.string())
 
 
-def _literals(found: Bytes) -> pa.Array:
-    if (found > 2).any():
+def _literals(codes: Bytes) -> pa.Array:
+    if (codes > 2).any():
         raise BinlogError("JSON: a literal that is neither null, true nor false")
-    return pa.array(LITERALS, pa.string()).take(pa.array(np.ascontiguousarray(found)))
+    return pa.array(LITERALS, pa.string()).take(pa.array(np.ascontiguousarray(codes)))
 
 
 def _quoted(raw: bytes) -> str:

@@ -37,8 +37,8 @@ def array_of(kind: pa.DataType, values: npt.NDArray[Any], valid: Flags | None) -
 def little_endian(buffer: Buffer, slots: Slots) -> Unsigned:
     """Return unsigned integers of the slots' size, which may be 3 bytes."""
     size = slots.size
-    found = buffer.numbers(_LITTLE[size], slots.starts)
-    return found & np.uint32(0xFFFFFF) if size == 3 else found
+    numbers = buffer.numbers(_LITTLE[size], slots.starts)
+    return numbers & np.uint32(0xFFFFFF) if size == 3 else numbers
 
 
 def big_endian(buffer: Buffer, starts: Places, size: int) -> npt.NDArray[np.uint64]:
@@ -56,42 +56,42 @@ def big_endian(buffer: Buffer, starts: Places, size: int) -> npt.NDArray[np.uint
 
 def integer_array(buffer: Buffer, slots: Slots, kind: pa.DataType, *, unsigned: bool) -> pa.Array:
     """Return integers as `kind`, which must be wide enough: int64, or a decimal of 20 digits."""
-    found = little_endian(buffer, slots)
+    raw = little_endian(buffer, slots)
     size = slots.size
     if pa.types.is_decimal(kind):
-        return unsigned_decimals(found, slots.valid)
+        return unsigned_decimals(raw, slots.valid)
     if unsigned:
-        return array_of(kind, found.astype(kind.to_pandas_dtype()), slots.valid)
-    signed = (found << np.uint32(8)).view(np.int32) >> 8 if size == 3 else found.view(f"<i{size}")
+        return array_of(kind, raw.astype(kind.to_pandas_dtype()), slots.valid)
+    signed = (raw << np.uint32(8)).view(np.int32) >> 8 if size == 3 else raw.view(f"<i{size}")
     return array_of(kind, signed.astype(kind.to_pandas_dtype(), copy=False), slots.valid)
 
 
-def unsigned_decimals(found: Unsigned, valid: Flags | None) -> pa.Array:
+def unsigned_decimals(numbers: Unsigned, valid: Flags | None) -> pa.Array:
     """Return integers of up to 64 bits as DECIMAL(20,0)."""
-    words = np.zeros((len(found), 2), np.uint64)
-    words[:, 0] = found
+    words = np.zeros((len(numbers), 2), np.uint64)
+    words[:, 0] = numbers
     return array_of(pa.decimal128(20, 0), words, valid)
 
 
 def bit_array(buffer: Buffer, slots: Slots, kind: pa.DataType) -> pa.Array:
     """Return BIT values as int64, or as a decimal of 20 digits if they have 64 bits."""
-    found = big_endian(buffer, slots.starts, slots.size)
+    numbers = big_endian(buffer, slots.starts, slots.size)
     if pa.types.is_decimal(kind):
-        return unsigned_decimals(found, slots.valid)
-    return array_of(kind, found.view(np.int64), slots.valid)
+        return unsigned_decimals(numbers, slots.valid)
+    return array_of(kind, numbers.view(np.int64), slots.valid)
 
 
 def real_array(buffer: Buffer, slots: Slots, kind: pa.DataType) -> pa.Array:
     """Return FLOAT or DOUBLE values."""
     size = slots.size
-    found = buffer.numbers(f"<u{size}", slots.starts)
-    return array_of(kind, found.view(f"<f{size}"), slots.valid)
+    bits = buffer.numbers(f"<u{size}", slots.starts)
+    return array_of(kind, bits.view(f"<f{size}"), slots.valid)
 
 
 def year_array(buffer: Buffer, slots: Slots, kind: pa.DataType) -> pa.Array:
     """Return YEAR values."""
-    found = buffer.data[slots.starts].astype(np.int16)
-    return array_of(kind, np.where(found == 0, found, found + 1900).astype(np.int16), slots.valid)
+    years = buffer.data[slots.starts].astype(np.int16)
+    return array_of(kind, np.where(years == 0, years, years + 1900).astype(np.int16), slots.valid)
 
 
 def decimal_groups(
@@ -102,11 +102,11 @@ def decimal_groups(
     Raises BinlogError if a group is too large for its digits. The groups of a NULL are 0.
     """
     negative: Flags = buffer.data[slots.starts] < 0x80
-    found: list[tuple[npt.NDArray[np.uint64], int]] = []
+    parts: list[tuple[npt.NDArray[np.uint64], int]] = []
     at = slots.starts
     for size, digits in groups(column.digits, column.scale):
         group = big_endian(buffer, at, size)
-        if not found:
+        if not parts:
             group = group ^ np.uint64(0x80 << 8 * (size - 1))
         mask = np.uint64((1 << 8 * size) - 1)
         group = np.where(negative, group ^ mask, group)
@@ -114,19 +114,19 @@ def decimal_groups(
             group = np.where(slots.valid, group, np.uint64(0))
         if (group >= np.uint64(10**digits)).any():
             raise BinlogError(f"{column.where}: no DECIMAL({column.digits},{column.scale})")
-        found.append((group, digits))
+        parts.append((group, digits))
         at = at + size
-    return found, negative
+    return parts, negative
 
 
 def decimal_array(buffer: Buffer, slots: Slots, column: ColumnFormat) -> pa.Array:
     """Return DECIMAL values of up to WIDEST_DECIMAL digits. Raises BinlogError."""
-    found, negative = decimal_groups(buffer, slots, column)
+    groups, negative = decimal_groups(buffer, slots, column)
     kind = pa.decimal128(column.digits, column.scale)
     words = np.zeros((len(negative), 2), np.uint64)
     if column.digits <= 18:
         low = np.zeros(len(negative), np.uint64)
-        for group, digits in found:
+        for group, digits in groups:
             low = low * np.uint64(10**digits) + group
         signed = np.where(negative, -low.view(np.int64), low.view(np.int64))
         words[:, 0] = signed.view(np.uint64)
@@ -134,7 +134,7 @@ def decimal_array(buffer: Buffer, slots: Slots, column: ColumnFormat) -> pa.Arra
         return array_of(kind, words, slots.valid)
     # Four limbs of 32 bits: a limb times 10^9 plus the carry fits into 64 bits.
     limbs = [np.zeros(len(negative), np.uint64) for _ in range(4)]
-    for group, digits in found:
+    for group, digits in groups:
         carry = group
         for place, limb in enumerate(limbs):
             product = limb * np.uint64(10**digits) + carry
@@ -149,8 +149,8 @@ def decimal_array(buffer: Buffer, slots: Slots, column: ColumnFormat) -> pa.Arra
 
 def decimal_text_array(buffer: Buffer, slots: Slots, column: ColumnFormat) -> pa.Array:
     """Return DECIMAL values as text with all their fractional digits. Raises BinlogError."""
-    found, negative = decimal_groups(buffer, slots, column)
-    digits = np.concatenate([_digits(group, count) for group, count in found], axis=1)
+    groups, negative = decimal_groups(buffer, slots, column)
+    digits = np.concatenate([_digits(group, count) for group, count in groups], axis=1)
     count, width = digits.shape
     before = width - column.scale
     point = int(column.scale > 0)

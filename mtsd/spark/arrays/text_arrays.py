@@ -34,12 +34,12 @@ def binary_array(buffer: Buffer, starts: Places, sizes: Places, valid: Flags | N
     return with_validity(taken, valid)
 
 
-def with_validity(found: pa.Array, valid: Flags | None) -> pa.Array:
+def with_validity(texts: pa.Array, valid: Flags | None) -> pa.Array:
     """Return an array without NULLs with this validity instead."""
     if valid is None:
-        return found
+        return texts
     return pa.Array.from_buffers(
-        found.type, len(found), [validity(valid), *found.buffers()[1:]], offset=found.offset
+        texts.type, len(texts), [validity(valid), *texts.buffers()[1:]], offset=texts.offset
     )
 
 
@@ -47,60 +47,60 @@ def text_array(buffer: Buffer, slots: Slots, column: ColumnFormat) -> pa.Array:
     """Return the values of a text column. BinlogError if one is invalid in its character set."""
     collation = column.collation or BINARY
     name = character_set(collation)
-    found = binary_array(buffer, slots.starts, slots.sizes, slots.valid)
+    encoded = binary_array(buffer, slots.starts, slots.sizes, slots.valid)
     if name in _UTF8:
-        return checked(found, column.where)
-    data = contents(found)
+        return checked(encoded, column.where)
+    data = contents(encoded)
     table = single_byte_table(name)
     if table:
         ascii_alike = table[:128].isascii() and table[:128] == "".join(map(chr, range(128)))
         if ascii_alike and not (data > 0x7F).any():
-            return found.view(pa.string())
-        return _single_byte(found, data, table)
+            return encoded.view(pa.string())
+        return _single_byte(encoded, data, table)
     decode = text_decoder(collation)
     try:
         # Character sets that are no longer a server's default are decoded value by value.
-        texts = [None if raw is None else decode(raw) for raw in found.to_pylist()]
+        texts = [None if raw is None else decode(raw) for raw in encoded.to_pylist()]
     except BinlogError as error:
         raise BinlogError(f"{column.where}: {error}") from error
     return pa.array(texts, pa.string())
 
 
-def checked(found: pa.Array, where: str) -> pa.Array:
+def checked(texts: pa.Array, where: str) -> pa.Array:
     """Return bytes as text; raises BinlogError if they are not UTF-8."""
     try:
-        return found.cast(pa.string())
+        return texts.cast(pa.string())
     except pa.ArrowInvalid as error:
         raise BinlogError(f"{where}: a value is not UTF-8") from error
 
 
-def contents(found: pa.Array) -> Bytes:
+def contents(texts: pa.Array) -> Bytes:
     """Return the bytes of all values, concatenated."""
-    data = found.buffers()[2]
+    data = texts.buffers()[2]
     if data is None:
         return np.zeros(0, np.uint8)
-    ends = offsets_of(found)
+    ends = offsets_of(texts)
     return np.frombuffer(data, np.uint8)[int(ends[0]) : int(ends[-1])]
 
 
-def offsets_of(found: pa.Array) -> npt.NDArray[np.int32]:
+def offsets_of(texts: pa.Array) -> npt.NDArray[np.int32]:
     """Return where the values begin, and where the last one ends."""
-    if not len(found):
+    if not len(texts):
         return np.zeros(1, np.int32)
-    offsets = np.frombuffer(found.buffers()[1], np.int32)
-    return offsets[found.offset : found.offset + len(found) + 1]
+    offsets = np.frombuffer(texts.buffers()[1], np.int32)
+    return offsets[texts.offset : texts.offset + len(texts) + 1]
 
 
-def _single_byte(found: pa.Array, data: Bytes, table: str) -> pa.Array:
+def _single_byte(texts: pa.Array, data: Bytes, table: str) -> pa.Array:
     encoded = [character.encode() for character in table]
     widths = np.array([len(one) for one in encoded], np.int64)
     ends = offsets_of_sizes(widths[data])
-    offsets = offsets_of(found)
+    offsets = offsets_of(texts)
     places = (offsets - offsets[0]).astype(np.int64)
     new = ends[places]
     text = data.tobytes().decode("latin-1").translate(dict(enumerate(table)))
-    buffers = [found.buffers()[0], pa.py_buffer(new), pa.py_buffer(text.encode())]
-    return pa.Array.from_buffers(pa.string(), len(found), buffers)
+    buffers = [texts.buffers()[0], pa.py_buffer(new), pa.py_buffer(text.encode())]
+    return pa.Array.from_buffers(pa.string(), len(texts), buffers)
 
 
 def padded_array(buffer: Buffer, slots: Slots, size: int) -> pa.Array:
@@ -135,13 +135,13 @@ def set_array(buffer: Buffer, slots: Slots, column: ColumnFormat) -> pa.Array:
         bits = np.where(slots.valid, bits, bits.dtype.type(0))
     names = member_names(column)
     different, places = np.unique(bits, return_inverse=True)
-    found = []
+    texts = []
     for value in different.tolist():
         if value >> len(names):
             raise BinlogError(f"{column.where}: members {value:#x} of {len(names)}")
-        found.append(set_text(names, value))
+        texts.append(set_text(names, value))
     indices = pa.array(places, mask=None if slots.valid is None else ~slots.valid)
-    return pa.array(found, pa.string()).take(indices)
+    return pa.array(texts, pa.string()).take(indices)
 
 
 def vector_array(buffer: Buffer, slots: Slots, column: ColumnFormat) -> pa.Array:

@@ -42,14 +42,14 @@ def listed(*paths: str) -> list[tuple[str, int]]:
     if there are no files or they cannot be listed, or if several are not those of one log, without
     gaps.
     """
-    found = [_listed(path) for path in paths]
-    files = [file for one in found for file in one.files]
+    listing = [_listed(path) for path in paths]
+    files = [file for one in listing for file in one.files]
     where = ", ".join(paths)
     if not files:
         raise FilesError(f"there are no binary logs at {where}")
     files.sort(key=lambda file: Position(name_of(file[0]), 0))
     names = [name_of(file) for file, _ in files]
-    beside = [name for one in found for name in one.beside]
+    beside = [name for one in listing for name in one.beside]
     if len(files) > 1 or beside:
         _check_order(where, names, beside)
     return files
@@ -95,9 +95,9 @@ def _check_order(where: str, names: list[str], beside: list[str]) -> None:
         raise FilesError(f"{where} has several logs: say which, by a pattern: {patterns}")
     numbers = [number for _, number in numbered]
     packed = {
-        int(found[2]): name
+        int(match[2]): name
         for name in beside
-        if name.endswith(_PACKED) and (found := _BESIDE.fullmatch(name))
+        if name.endswith(_PACKED) and (match := _BESIDE.fullmatch(name))
     }
     others = {number: name for number, name in packed.items() if number > numbers[0]}
     for before, after, name in zip(numbers, numbers[1:], names[1:], strict=False):
@@ -123,8 +123,8 @@ def _of_names(names: Iterable[str]) -> tuple[list[str], list[str]]:
         name_of(one)
         for one in names
         if not _is_of_server(one)
-        and (found := _BESIDE.fullmatch(name_of(one)))
-        and found[1] in bases
+        and (match := _BESIDE.fullmatch(name_of(one)))
+        and match[1] in bases
     ]
     return logs, sorted(beside)
 

@@ -40,5 +40,5 @@ def one_line(file: str = "") -> Iterator[None]:
 
 def failure_line(error: BaseException) -> str | None:
     """Return mtsd's message from an error that Spark raises; None if there is none."""
-    found = _LINE.search(str(error))
-    return found[1].strip() if found else None
+    match = _LINE.search(str(error))
+    return match[1].strip() if match else None

@@ -250,10 +250,10 @@ async def open_dump(live: LiveOptions, file: str, offset: int, uuid: str = "") -
     return connection
 
 
-def another_server(address: str, expected: str, found: str) -> str:
+def another_server(address: str, expected: str, actual: str) -> str:
     """Return a one-line message: the positions belong to a server other than the one found."""
     return (
-        f"the server at {address} is {found} now, and positions are those of {expected}: they mean"
+        f"the server at {address} is {actual} now, and positions are those of {expected}: they mean"
         " nothing in the binary log of another server. Connect to the former one, or begin a new"
         " checkpoint with option 'start'"
     )

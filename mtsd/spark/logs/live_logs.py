@@ -123,8 +123,8 @@ class LiveLogs:
 
     def are_columns_named(self, _stretch: Stretch) -> bool:
         """Tell whether the source names columns now: another dump would need another server id."""
-        found = self._run("SHOW GLOBAL VARIABLES LIKE 'binlog_row_metadata'")
-        return [value for _, value in found] == ["FULL"]
+        rows = self._run("SHOW GLOBAL VARIABLES LIKE 'binlog_row_metadata'")
+        return [value for _, value in rows] == ["FULL"]
 
     def may_have_rows(self, _database: str, _table: str, _stretch: Stretch) -> bool:
         """Return True: only another dump would show it."""

@@ -80,13 +80,13 @@ class LiveOptions:
                     " to be there on the driver and on every executor"
                 ) from None
         if self.password_env:
-            found = os.environ.get(self.password_env)
-            if found is None:
+            password = os.environ.get(self.password_env)
+            if password is None:
                 raise NeedsPersonError(
                     f"option password_env = {self.password_env!r}: there is no such variable: it"
                     " has to be set for the driver and, by spark.executorEnv, for every executor"
                 )
-            return found
+            return password
         return self.password
 
 
@@ -145,7 +145,7 @@ def _seconds(text: str) -> float:
 
 
 def _server_ids(text: str) -> tuple[int, ...]:
-    found: dict[int, None] = {}
+    ids: dict[int, None] = {}
     for part in text.split(","):
         first, _, last = (word.strip() for word in part.partition("-"))
         last = last or first
@@ -153,8 +153,8 @@ def _server_ids(text: str) -> tuple[int, ...]:
             raise ValueError("it is a list of ids and ranges, such as 4001-4010")
         if not 0 < int(first) <= int(last) <= _LARGEST_ID or int(last) - int(first) >= _MAX_IDS:
             raise ValueError(f"{part.strip()} is no range of server ids, from 1 to {_LARGEST_ID}")
-        found.update(dict.fromkeys(range(int(first), int(last) + 1)))
-    return tuple(found)
+        ids.update(dict.fromkeys(range(int(first), int(last) + 1)))
+    return tuple(ids)
 
 
 LIVE: Final[dict[str, Callable[[str], object]]] = {

@@ -107,30 +107,30 @@ def parse_options(given: Mapping[str, str]) -> Options:
             "option 'path' is missing, as all others are: Spark does not pass those of a table in"
             " its catalog (CREATE TABLE … USING mtsd_binlog), use CREATE TEMPORARY VIEW … USING"
         )
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     problems: list[str] = []
     known = {*_KNOWN, *LIVE}
     for name, value in given.items():
         lower = name.lower()
         own = _ALIASES.get(lower, lower)
-        if own in found and own != lower:
+        if own in options and own != lower:
             problems.append(f"options {own!r} and {name!r} are the same: give one of them")
         elif own in known:
-            found[own] = value
+            options[own] = value
         elif not _is_of_spark(lower):
             problems.append(f"option {name!r} is unknown{_nearest(lower, known)}")
-    live, wrong = parse_live(found)
+    live, wrong = parse_live(options)
     problems += wrong
     values: dict[str, object] = {"live": live}
-    problems += _take_start(found, values)
+    problems += _take_start(options, values)
     for name, (field, parse) in _KNOWN.items():
-        if name in found:
+        if name in options:
             try:
-                values[field] = parse(found[name].strip())
+                values[field] = parse(options[name].strip())
             except ValueError as error:
-                problems.append(f"option {name!r} is {found[name]!r}: {error}")
-    is_live = bool(set(found) & set(LIVE))
-    has_path = bool(found.get("path") or found.get("paths"))
+                problems.append(f"option {name!r} is {options[name]!r}: {error}")
+    is_live = bool(set(options) & set(LIVE))
+    has_path = bool(options.get("path") or options.get("paths"))
     if not has_path and not is_live:
         problems.append(
             "option 'path' is missing: a binary log file, a folder of them or a pattern; or 'host'"
@@ -209,12 +209,12 @@ def _shape(text: str) -> str:
 
 def _paths(text: str) -> tuple[str, ...]:
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except ValueError:
-        found = None
-    if not (isinstance(found, list) and all(isinstance(one, str) and one for one in found)):
+        document = None
+    if not (isinstance(document, list) and all(isinstance(one, str) and one for one in document)):
         raise ValueError('it is a JSON list of paths, as load(["a", "b"]) makes it')
-    return tuple(found)
+    return tuple(document)
 
 
 def _table(text: str) -> tuple[str, str]:

@@ -88,9 +88,9 @@ def replay(
 
 
 def _outcome(text: str) -> SimulatedRun:
-    found = json.loads(text)
-    found["workers"] = tuple(found["workers"])
-    return SimulatedRun(**found)
+    document = json.loads(text)
+    document["workers"] = tuple(document["workers"])
+    return SimulatedRun(**document)
 
 
 @contextmanager

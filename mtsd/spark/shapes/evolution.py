@@ -32,24 +32,24 @@ def united(definitions: Iterable[Mapping[str, pa.DataType]]) -> dict[str, pa.Dat
     Names that differ only in case are the same, unless one definition has both. Raises OptionError,
     which shows both types, if there is no such type.
     """
-    found: dict[str, pa.DataType] = {}
+    types: dict[str, pa.DataType] = {}
     for definition in definitions:
         for given, kind in definition.items():
             alike = [
                 name
-                for name in found
+                for name in types
                 if name not in definition and name.casefold() == given.casefold()
             ]
-            name = alike[0] if given not in found and len(alike) == 1 else given
-            type_of_both = wider(found.get(name, kind), kind)
+            name = alike[0] if given not in types and len(alike) == 1 else given
+            type_of_both = wider(types.get(name, kind), kind)
             if type_of_both is None:
                 raise OptionError(
-                    f"column `{name}` was {shown_type(found[name])} and is {shown_type(kind)} now,"
+                    f"column `{name}` was {shown_type(types[name])} and is {shown_type(kind)} now,"
                     " and no type holds both: give its type by .schema(…), leave it out by option"
                     " 'columns', or read what is before and after the statement each on its own"
                 )
-            found[name] = type_of_both
-    return found
+            types[name] = type_of_both
+    return types
 
 
 def wider(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
@@ -78,17 +78,17 @@ def wider(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     return None
 
 
-def may_become(found: pa.DataType, asked: pa.DataType) -> bool:
+def may_become(kind: pa.DataType, asked: pa.DataType) -> bool:
     """Tell whether values of one type can be converted to another, range permitting."""
     whole = pa.types.is_integer
     exact = pa.types.is_decimal
     return bool(
-        found == asked
-        or (whole(found) and (whole(asked) or exact(asked)))
-        or (exact(found) and exact(asked))
-        or (exact(found) and found.scale == 0 and whole(asked))
-        or (pa.types.is_list(found) and pa.types.is_list(asked))
-        or wider(found, asked) == asked
+        kind == asked
+        or (whole(kind) and (whole(asked) or exact(asked)))
+        or (exact(kind) and exact(asked))
+        or (exact(kind) and kind.scale == 0 and whole(asked))
+        or (pa.types.is_list(kind) and pa.types.is_list(asked))
+        or wider(kind, asked) == asked
     )
 
 
@@ -102,7 +102,7 @@ def renamed(query: QueryEvent) -> list[tuple[str, str]]:
     words = Words(query.text)
     if words.word() != b"ALTER":
         return []
-    found: list[tuple[str, str]] = []
+    renames: list[tuple[str, str]] = []
     for token in words.outer_words():
         if token.text == b"RENAME" and not any(map(words.at_word, _NO_COLUMNS)):
             if not words.at_word(b"COLUMN"):
@@ -110,12 +110,12 @@ def renamed(query: QueryEvent) -> list[tuple[str, str]]:
             words.take_words(b"COLUMN", b"IF", b"EXISTS")
             _, before = words.take_name()
             words.take_words(b"TO")
-            found.append((before, words.take_name()[1]))
+            renames.append((before, words.take_name()[1]))
         elif token.text == b"CHANGE":
             words.take_words(b"COLUMN", b"IF", b"EXISTS")
             _, before = words.take_name()
-            found.append((before, words.take_name()[1]))
-    return [(before, after) for before, after in found if before.casefold() != after.casefold()]
+            renames.append((before, words.take_name()[1]))
+    return [(before, after) for before, after in renames if before.casefold() != after.casefold()]
 
 
 def _is_exact(kind: pa.DataType) -> bool:

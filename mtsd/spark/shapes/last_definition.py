@@ -52,12 +52,12 @@ def definition_before(logs: Logs, place: Position, database: str, table: str) ->
                 if left < 0:
                     break
                 bounds = ByteRange(file, FIRST_EVENT, end, end, tail=Tail.GROWING)
-                found = ""
+                text = ""
                 with logs.opened(bounds) as contents:
                     for part in RangeReader(contents, bounds, name).parts():
-                        found = definition_in(part, name, database, table) or found
-                if found:
-                    return found
+                        text = definition_in(part, name, database, table) or text
+                if text:
+                    return text
     except MtsdError:
         # What cannot be read only makes the message shorter.
         return ""

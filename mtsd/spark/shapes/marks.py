@@ -62,26 +62,26 @@ def marks(part: GroupPart, wants: Wants) -> list[Mark]:
 
 
 def _of_definition(query: QueryEvent, wants: Wants) -> Iterator[Mark]:
-    found = moved_rows(query)
-    if found is None:
+    moved = moved_rows(query)
+    if moved is None:
         return
-    if found.of.extent not in {Extent.TABLES, Extent.DATABASE}:
+    if moved.of.extent not in {Extent.TABLES, Extent.DATABASE}:
         yield Mark(DDL, "", None, query)
         return
-    op = TRUNCATE if found.ends_all else DDL
-    for database, table in dict.fromkeys(_named(found.of, query)):
+    op = TRUNCATE if moved.ends_all else DDL
+    for database, table in dict.fromkeys(_named(moved.of, query)):
         if wants(database, table):
             yield Mark(op, database, table, query)
 
 
-def _named(found: Changed, query: QueryEvent) -> Iterator[tuple[str, str | None]]:
-    if found.extent is Extent.DATABASE:
-        yield found.database or query.database, None
-    yield from ((database or query.database, table) for database, table in found.tables)
+def _named(changes: Changed, query: QueryEvent) -> Iterator[tuple[str, str | None]]:
+    if changes.extent is Extent.DATABASE:
+        yield changes.database or query.database, None
+    yield from ((database or query.database, table) for database, table in changes.tables)
 
 
 def mark_rows(
-    found: Sequence[Mark], part: GroupPart, file: str, request: ShapeRequest, prefix: str = ""
+    marks: Sequence[Mark], part: GroupPart, file: str, request: ShapeRequest, prefix: str = ""
 ) -> pa.RecordBatch:
     """Return marks of one part as rows; columns are named as here, after the prefix."""
     schema = request.arrow_schema
@@ -92,13 +92,13 @@ def mark_rows(
             "table": mark.table,
             "file": file,
             "pos": part.end,
-            "row": number - len(found),
+            "row": number - len(marks),
             "gtid": None if part.gtid is None else str(part.gtid),
             "commit_time": part.commit_time,
             "statement": " ".join(shown(mark.query, _LONGEST).split()),
-            "seq": seq_prefix(request.epoch, file, part.end) + seq_suffix(number - len(found)),
+            "seq": seq_prefix(request.epoch, file, part.end) + seq_suffix(number - len(marks)),
         }
-        for number, mark in enumerate(found)
+        for number, mark in enumerate(marks)
     ]
     arrays = []
     for field in schema:

@@ -84,10 +84,10 @@ def _altered(words: Words, query: QueryEvent) -> MovedRows | None:
                 more += _converted(words)
     if not moves:
         return None
-    found = changed(query.text)
-    if found.extent is not Extent.TABLES:
+    changes = changed(query.text)
+    if changes.extent is not Extent.TABLES:
         return MovedRows(_UNKNOWN)
-    return MovedRows(Changed(Extent.TABLES, (*found.tables, *more)))
+    return MovedRows(Changed(Extent.TABLES, (*changes.tables, *more)))
 
 
 def _converted(words: Words) -> list[Table]:

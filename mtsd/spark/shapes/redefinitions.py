@@ -148,9 +148,9 @@ def redefines(query: QueryEvent, database: str, table: str) -> bool:
         return False
     wanted = (database.lower(), table.lower())
     if first == b"RENAME":
-        found = changed(query.text)
-        return found.extent is Extent.UNKNOWN or wanted in {
-            ((of or query.database).lower(), name.lower()) for of, name in found.tables
+        changes = changed(query.text)
+        return changes.extent is Extent.UNKNOWN or wanted in {
+            ((of or query.database).lower(), name.lower()) for of, name in changes.tables
         }
     # Any change of columns shows in a definition that has none.
     catalog = Catalog([TableDefinition(*wanted, ())], folded=True)

@@ -35,10 +35,10 @@ class UnseenChanges:
         self._tells = tells
         self._skips = skips
 
-    def check(self, part: GroupPart, found: Sequence[Mark]) -> None:
+    def check(self, part: GroupPart, marks: Sequence[Mark]) -> None:
         """Raise NotSupportedError, with the position, if a group changes rows in any other way.
 
-        `found` are the marks of the part. Only what is wanted matters.
+        `marks` are the marks of the part. Only what is wanted matters.
         """
         if part.group is not None and part.group.kind is GroupKind.ROWS:
             return
@@ -46,7 +46,7 @@ class UnseenChanges:
         if part.group is not None and part.group.kind is GroupKind.INCIDENT:
             reason = "the source says that events were lost (an incident)"
         elif not self._skips:
-            reason = self._of_statements(part) or self._of_marks(part, found)
+            reason = self._of_statements(part) or self._of_marks(part, marks)
         if reason:
             raise NotSupportedError(f"{reason} (after {self._file}:{part.begin})")
 
@@ -79,14 +79,14 @@ class UnseenChanges:
             and not any(self._wants(name, None) for name in names)
         ):
             return False
-        found = changed(query.text)
-        tables = [(database or query.database, table) for database, table in found.tables]
-        if found.extent not in {Extent.TABLES, Extent.SOME} or any(not of for of, _ in tables):
+        changes = changed(query.text)
+        tables = [(database or query.database, table) for database, table in changes.tables]
+        if changes.extent not in {Extent.TABLES, Extent.SOME} or any(not of for of, _ in tables):
             return True
         return any(self._wants(database, table) for database, table in tables)
 
-    def _of_marks(self, part: GroupPart, found: Sequence[Mark]) -> str:
-        for mark in found:
+    def _of_marks(self, part: GroupPart, marks: Sequence[Mark]) -> str:
+        for mark in marks:
             if mark.op not in self._tells:
                 name = "tables that the statement does not show"
                 if mark.database:

@@ -41,7 +41,7 @@ class AllowedPlaces:
     @classmethod
     def parse(cls, text: str) -> "AllowedPlaces":
         """Return what the variable says. Raises OptionError."""
-        found: dict[str, list[str]] = {}
+        allowed: dict[str, list[str]] = {}
         for item in filter(None, (item.strip() for item in text.split(","))):
             kind, equals, value = item.partition("=")
             if kind not in _KINDS or not equals or not value:
@@ -49,8 +49,8 @@ class AllowedPlaces:
                     f"the variable {ALLOW} of Spark has the item {item!r}: allowed are path=FOLDER,"
                     " path=ADDRESS, file=FOLDER, env=NAME and host=HOST or host=HOST:PORT"
                 )
-            found.setdefault(kind, []).append(value)
-        return cls(**{kind: tuple(values) for kind, values in found.items()})
+            allowed.setdefault(kind, []).append(value)
+        return cls(**{kind: tuple(values) for kind, values in allowed.items()})
 
     def refused(self, options: Options) -> Iterator[str]:
         """Yield each option that names something else."""
@@ -94,8 +94,8 @@ def confine(options: Options) -> Options:
 
 def _is_inside(path: str, folder: str) -> bool:
     """Tell whether a file, or all that a pattern names, is in a folder, wherever links lead."""
-    found = _PATTERN.search(path)
-    if _STEPS_UP.search(path) or (found and "/" in path[found.end() :]):
+    match = _PATTERN.search(path)
+    if _STEPS_UP.search(path) or (match and "/" in path[match.end() :]):
         return False
-    known = Path(path[: found.start()] if found else path).resolve()
+    known = Path(path[: match.start()] if match else path).resolve()
     return Path(folder).resolve() in (known, *known.parents)

@@ -48,9 +48,9 @@ class StreamOffset:
         """Return it for the checkpoint."""
         place = self.place or Position("", 0)
         more = {"source": self.source, "gtids": self.executed, "skip": self.skip}
-        found: Offset = {"file": place.file, "pos": place.offset}
-        found |= {name: text for name, text in more.items() if text}
-        return found | ({"epoch": self.epoch} if self.epoch else {})
+        document: Offset = {"file": place.file, "pos": place.offset}
+        document |= {name: text for name, text in more.items() if text}
+        return document | ({"epoch": self.epoch} if self.epoch else {})
 
     @property
     def at(self) -> Position:

@@ -56,16 +56,16 @@ def next_end(logs: Logs, start: Position, most: int | None, stop: Position | Non
             is_last, limit, tail = True, stop.offset, Tail.GROWING
         span = ByteRange(file, begin, limit, limit, begin, tail)
         if left is not None and limit - begin > left:
-            found = logs.end_within(span, left)
-            if found is None and end == start:
-                found = logs.end_behind(span, left)
-                if found is None and not is_last:
+            boundary = logs.end_within(span, left)
+            if boundary is None and end == start:
+                boundary = logs.end_behind(span, left)
+                if boundary is None and not is_last:
                     # What is left is a group that a crash cut off, larger than a batch.
                     continue
-            return end if found is None else Position(name, found)
+            return end if boundary is None else Position(name, boundary)
         if is_last:
-            found = logs.last_end(span)
-            return end if found is None else Position(name, found)
+            boundary = logs.last_end(span)
+            return end if boundary is None else Position(name, boundary)
         if left is not None:
             left -= max(0, limit - begin)
     return end
@@ -75,7 +75,7 @@ def parts_between(logs: Logs, start: Position, end: Position) -> list[ByteRange]
     """Return the bytes between two offsets, one range per file; FilesError if some are gone."""
     if start == end:
         return []
-    found: list[ByteRange] = []
+    ranges: list[ByteRange] = []
     files = _from(logs, logs.files(), start)
     names = [name_of(file) for file, _ in files]
     if end.file not in names:
@@ -88,14 +88,14 @@ def parts_between(logs: Logs, start: Position, end: Position) -> list[ByteRange]
             if end.offset > max(size, FIRST_EVENT):
                 raise shrunk(file, size, end)
             if begin < end.offset:
-                found.append(ByteRange(file, begin, end.offset, end.offset, begin, Tail.WHOLE))
+                ranges.append(ByteRange(file, begin, end.offset, end.offset, begin, Tail.WHOLE))
         else:
             part = ByteRange(file, begin, size, size, begin, following=files[number + 1][0])
             if size < FIRST_EVENT:
                 part = whole_file(file, size)
             # Even if nothing is left to read, a task has to check that the file is complete.
-            found.append(part)
-    return found
+            ranges.append(part)
+    return ranges
 
 
 def shrunk(file: str, size: int, place: Position) -> FilesError:

@@ -149,11 +149,11 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not offset.executed:
             known = origin or "files"
             raise OptionError(another_server("this address", offset.source or "files", known))
-        found = self._moved.get((origin, offset.executed))
-        if found is None:
-            found = offset.moved(self._logs)
-            self._moved[origin, offset.executed] = found
-        return found
+        moved = self._moved.get((origin, offset.executed))
+        if moved is None:
+            moved = offset.moved(self._logs)
+            self._moved[origin, offset.executed] = moved
+        return moved
 
 
 def _most(limit: ReadLimit) -> int | None:

@@ -47,11 +47,11 @@ def column_lines(
         if len(after) < len(before):
             fewer.append(table)
         for pair in zip(before, after, strict=False):
-            found = _fit(pair, as_sql=as_sql)
-            if not found.allowed(allowed):
-                needed.add(found)
+            misfit = _fit(pair, as_sql=as_sql)
+            if not misfit.allowed(allowed):
+                needed.add(misfit)
                 refused.append(_named(table, pair, lambda column: column.text))
-            elif found is Fit.LOSSY:
+            elif misfit is Fit.LOSSY:
                 cut.append(_named(table, pair, lambda column: column.text))
             elif _is_misread(pair, as_sql=as_sql):
                 misread.append(_named(table, pair, _meaning))

@@ -28,6 +28,6 @@ def misread_lines(source: ServerFacts, target: ServerFacts, *, as_sql: bool) -> 
 
 
 def _line(kind: Kind, tables: Iterable[str]) -> Iterator[Line]:
-    found = sorted(tables)
-    if found:
-        yield kind.line(count=counted(len(found), "table"), tables=listed(found))
+    names = sorted(tables)
+    if names:
+        yield kind.line(count=counted(len(names), "table"), tables=listed(names))

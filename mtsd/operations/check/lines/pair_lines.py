@@ -50,8 +50,8 @@ def pair_lines(
     if uuid and uuid == source.server.identity:
         yield Kind.SAME_SERVER.line(uuid=uuid)
     else:
-        for found in guarded(settings, source, target, by_binlog=as_sql is not True):
-            yield refused_line(found)
+        for refused in guarded(settings, source, target, by_binlog=as_sql is not True):
+            yield refused_line(refused)
     if target.server.number("server_id") == settings.source.server_id:
         yield Kind.SERVER_ID_OF_TARGET.line(value=settings.source.server_id)
     newer = source.server.version[:2] > target.server.version[:2]
@@ -229,12 +229,12 @@ def _tables(settings: Settings, source: SourceFacts, target: TargetFacts) -> Ite
     absent: list[str] = []
     empty: list[str] = []
     for table in source.server.tables:
-        found = there.get((table.schema, table.name))
-        if found is None:
+        on_target = there.get((table.schema, table.name))
+        if on_target is None:
             absent.append(str(table))
-        elif found.is_blackhole and not (table.is_blackhole or is_idempotent(settings.replica)):
+        elif on_target.is_blackhole and not (table.is_blackhole or is_idempotent(settings.replica)):
             empty.append(str(table))
-        elif table.transactional and not found.transactional:
+        elif table.transactional and not on_target.transactional:
             unsafe.append(str(table))
     if unsafe:
         yield Kind.TARGET_ENGINE.line(count=counted(len(unsafe), "table"), tables=listed(unsafe))

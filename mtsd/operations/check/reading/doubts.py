@@ -31,8 +31,8 @@ async def read_in_logs(
     if channel.schema_version not in KNOWN_VERSIONS:
         return {}
     known = GtidSet.parse(server.variables.get("gtid_executed", ""))
-    found: dict[int, Verdict | Refused] = {}
+    verdicts: dict[int, Verdict | Refused] = {}
     for doubt, judgement in judged(channel, known, files):
         with suppress(NeedsPersonError):
-            found[doubt.number] = await in_logs(connection, tables, doubt, judgement)
-    return found
+            verdicts[doubt.number] = await in_logs(connection, tables, doubt, judgement)
+    return verdicts

@@ -162,8 +162,8 @@ async def read_target(
     known = await read_key_definitions(connection, version.flavour, fold_case=False)
     whole = {
         ".".join(name): why
-        for name, found in sorted(known.tables.items())
-        if name[0] != tables.schema and (why := why_whole(found))
+        for name, keys in sorted(known.tables.items())
+        if name[0] != tables.schema and (why := why_whole(keys))
     }
     allowed = await allows_binlog(connection)
     reaching = await read_reaching(connection, tables.schema)
