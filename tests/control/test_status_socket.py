@@ -1,8 +1,10 @@
 import asyncio
+import dataclasses
 import fcntl
 import http.client
 import json
 import os
+import re
 import socket
 import stat
 import subprocess
@@ -137,6 +139,14 @@ def test_the_json_is_that_of_the_contract() -> None:
     assert nowhere["lag_seconds"] is None
     assert nowhere["last_error"] is None
     assert nowhere["executed"] == {"file": "", "pos": 0, "gtid": ""}
+
+
+def test_every_field_is_explained() -> None:
+    """A person looks for a field of `mtsd status --json` in docs/service.md."""
+    page = (Path(__file__).parents[2] / "docs" / "service.md").read_text("utf-8")
+    cells = re.findall(r"^\| (`.*?) \|", page, re.MULTILINE)
+    explained = set(re.findall(r"`(\w+)`", " ".join(cells)))
+    assert {field.name for field in dataclasses.fields(Status)} <= explained
 
 
 def test_a_later_version_may_say_more_and_another_thing_is_refused() -> None:
