@@ -1,4 +1,4 @@
-"""How a group reaches the target: the one place that decides, as a table.
+"""How a group reaches the target: the one place that decides, as tables (docs/design.md).
 
 What the source says of a group is known at once. Whether all that it changes can be rolled back on
 the target is asked of the target, and so only where that decides: then the answer is a `Question`.
@@ -13,6 +13,9 @@ from mtsd.model.group import Group, GroupKind, GroupOpened
 from mtsd.model.step import Rows
 from mtsd.schedule.batches.combining import is_of_statements
 from mtsd.schedule.batches.xa_pairs import is_one_transaction
+
+OVERLAPPING_BYTES: Final = 1 << 16
+"""Of a batch: what is smaller waits less for the disk than for the answers in between."""
 
 
 class Way(enum.Enum):
@@ -60,6 +63,17 @@ class BatchWay(enum.Enum):
     """Transactions of statements, as one if that succeeds."""
     ONE_BY_ONE = "one by one"
     """Each by its own `Way`; groups of different XA transactions share their records."""
+
+
+class RowsWay(enum.Enum):
+    """How the next of the combined batches of a worker is committed."""
+
+    HELD = "held"
+    """Applied before its turn, and committed then; at its turn in another way if that fails."""
+    OVERLAPPING = "overlapping"
+    """On two sessions in turn: the next one is applied while this one commits."""
+    AHEAD = "ahead"
+    """In one packet with others, and the next packet is sent before this one is answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +141,18 @@ def choose_batch(batch: Sequence[Group]) -> BatchWay:
     if is_one_transaction(batch):
         return BatchWay.COMBINED
     return BatchWay.TOGETHER if is_of_statements(batch[0]) else BatchWay.ONE_BY_ONE
+
+
+def choose_rows(size: int, *, is_its_turn: bool, has_other_session: bool) -> RowsWay:
+    """Return the way of a combined batch of `size` bytes.
+
+    `is_its_turn`: it may commit as soon as it is applied. `has_other_session`: the target has room
+    for a second session of the worker's.
+    """
+    if not is_its_turn:
+        return RowsWay.HELD
+    overlaps = has_other_session and size >= OVERLAPPING_BYTES
+    return RowsWay.OVERLAPPING if overlaps else RowsWay.AHEAD
 
 
 def facts_of(group: Group, *, again: bool) -> GroupFacts:

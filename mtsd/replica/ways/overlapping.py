@@ -23,18 +23,14 @@ A restart takes the locks of both sessions before it reads the worker's row (see
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from mtsd.apply.appliers.applier import Applier
 from mtsd.apply.rows.bundle import Bundle
 from mtsd.model.errors import MtsdError, ServerError
 from mtsd.replica.core.worker_progress import WorkerProgress
-from mtsd.replica.ways.choose import BatchWay, choose_batch
+from mtsd.replica.ways.choose import BatchWay, RowsWay, choose_batch, choose_rows
 from mtsd.schedule.batches.in_flight import Batch, Packet
-
-LEAST_BYTES: Final = 1 << 16
-"""Of a batch: what is smaller waits less for the disk than for the answers in between."""
-
 
 OpenApplier = Callable[[], Awaitable[Applier | None]]
 
@@ -70,17 +66,16 @@ class Overlapping:
         """Those of the sessions that are open."""
         return (self._own,) if self._other is None else (self._own, self._other)
 
-    def suits(self, batch: Batch) -> bool:
-        """Return whether a batch is worth it, and it is its turn."""
-        return (
-            self._has_room
-            and sum(group.size for group in batch) >= LEAST_BYTES
-            and choose_batch(batch) is BatchWay.COMBINED
-            and self._coordinator.scheduler.may_commit(batch[0].number)
+    def way_of(self, batch: Batch) -> RowsWay:
+        """Return the way of a combined batch."""
+        return choose_rows(
+            sum(group.size for group in batch),
+            is_its_turn=self._coordinator.scheduler.may_commit(batch[0].number),
+            has_other_session=self._has_room,
         )
 
     async def apply(self) -> Failure | None:
-        """Apply what is begun, and what follows, until a batch does not suit or one has failed.
+        """Apply what is begun, and what follows, until one has another way or has failed.
 
         A batch that is left begun is to be applied in another way. Raises ConnectionLostError, and
         RowTooLargeError.
@@ -113,13 +108,15 @@ class Overlapping:
         return await self._answered()
 
     def _next(self) -> Batch:
-        """Return the next batch, begun, if there is one and it suits; else an empty one."""
+        """Return the next batch, begun, if there is one and it overlaps; else an empty one."""
         flight = self._flight
         if not flight.has_begun and (ahead := self._coordinator.work_ahead(self._index)):
             flight.begin(ahead)
-        if not flight.has_begun or not self.suits(flight.next_begun()):
+        if not flight.has_begun:
             return ()
-        return flight.next_begun()
+        batch = flight.next_begun()
+        combined = choose_batch(batch) is BatchWay.COMBINED
+        return batch if combined and self.way_of(batch) is RowsWay.OVERLAPPING else ()
 
     async def _free_session(self) -> Applier | None:
         """Return the session that commits nothing; None if there is no room for a second one."""

@@ -4,6 +4,7 @@ from mtsd.apply.appliers.applier import Applier
 from mtsd.model.errors import MtsdError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultHook, FaultPoint
 from mtsd.replica.core.worker_progress import WorkerProgress
+from mtsd.replica.ways.choose import RowsWay
 from mtsd.replica.ways.overlapping import Overlapping, to_be_held
 from mtsd.replica.ways.single_groups import SingleGroups
 from mtsd.replica.workers.attempts import Attempts
@@ -45,14 +46,16 @@ class CombinedRows:
     async def apply(self) -> None:
         """Apply batches of rows, one packet ahead, until one has to wait or there are none."""
         flight = self._flight
-        number = flight.next_begun()[0].number
-        if not self._coordinator.scheduler.may_commit(number):
+        batch = flight.next_begun()
+        way = self.overlapping.way_of(batch)
+        if way is RowsWay.HELD:
             if await self._apply_held():
                 return
-            if not await self._coordinator.turn(self._index, number):
+            if not await self._coordinator.turn(self._index, batch[0].number):
                 return
-        batch = flight.next_begun()
-        if self.overlapping.suits(batch):
+            batch = flight.next_begun()
+            way = self.overlapping.way_of(batch)
+        if way is RowsWay.OVERLAPPING:
             failure = await self.overlapping.apply()
             if failure is not None:
                 await self._replay(failure.batch, failure.error)

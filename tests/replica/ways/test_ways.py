@@ -1,25 +1,32 @@
-"""Which way each group takes to the target: every kind, with every fact that there can be."""
+"""Which way each group takes to the target: every kind, with every fact that there can be.
 
-import os
-from collections.abc import Iterator
+`python -m tests.replica.ways.test_ways` writes the tables into docs/design.md.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
-from mtsd.model.group import GroupKind, GroupOpened
+from mtsd.model.group import Group, GroupKind, GroupOpened
 from mtsd.model.xa_xid import XaXid
 from mtsd.replica.ways.choose import (
+    OVERLAPPING_BYTES,
     BatchWay,
     GroupFacts,
     Question,
+    RowsWay,
     Way,
     choose,
     choose_batch,
+    choose_rows,
     choose_streamed,
 )
 from tests.schedule.worlds.streams import group
 
-PAGE = Path(__file__).parents[3] / "docs" / "ways.md"
+PAGE = Path(__file__).parents[3] / "docs" / "design.md"
+BLOCK = re.compile(r"(?<=<!-- ways -->\n).*(?=<!-- end of ways -->\n)", re.DOTALL)
 CONDITIONS = {
     "again": ("in a repair, a second time", "the first time"),
     "only_temporary": ("only temporary tables", "other tables"),
@@ -61,12 +68,12 @@ def decided() -> Iterator[tuple[GroupFacts, Way]]:
 def test_the_target_is_asked_only_where_that_decides() -> None:
     for known, way in decided():
         open_one = replace(known, can_be_rolled_back=None, is_more_than_its_gtid_holds=None)
-        found = choose(open_one)
-        if found is Question.CAN_BE_ROLLED_BACK:
+        answer = choose(open_one)
+        if answer is Question.CAN_BE_ROLLED_BACK:
             others = {choose(replace(known, can_be_rolled_back=each)) for each in (True, False)}
             assert len(others) == 2, known
-        elif found is not Question.FITS_ITS_GTID:
-            assert found is way
+        elif answer is not Question.FITS_ITS_GTID:
+            assert answer is way
 
 
 def test_what_cannot_be_rolled_back_is_in_doubt() -> None:
@@ -77,21 +84,56 @@ def test_what_cannot_be_rolled_back_is_in_doubt() -> None:
     assert {way for _, way in decided()} == set(Way) - {Way.STREAMED}
 
 
+OPENED = GroupOpened(1, None, 0, 0, b"")
+STREAMED = (
+    ("CREATE TABLE … SELECT", replace(OPENED, creates_table=True), Way.TABLE),
+    ("an XA transaction", replace(OPENED, xid=XaXid(1, b"x", b"")), Way.BRANCH),
+    ("every other one", OPENED, Way.STREAMED),
+)
+
+
 def test_a_streamed_group() -> None:
-    opened = GroupOpened(1, None, 0, 0, b"")
-    assert choose_streamed(opened) is Way.STREAMED
-    assert choose_streamed(replace(opened, creates_table=True)) is Way.TABLE
-    assert choose_streamed(replace(opened, xid=XaXid(1, b"x", b""))) is Way.BRANCH
+    for _, opened, way in STREAMED:
+        assert choose_streamed(opened) is way
+
+
+def batches() -> Iterator[tuple[str, tuple[Group, ...], BatchWay]]:
+    """Yield each kind of batch that a queue composes."""
+    one = group(1, "a")
+    prepare = replace(one, kind=GroupKind.XA_PREPARE, xid=XaXid(1, b"x", b""))
+    completion = replace(prepare, number=2, kind=GroupKind.XA_COMPLETE)
+    for kind in GroupKind:
+        if kind not in {GroupKind.EMPTY, GroupKind.INCIDENT}:
+            batch = (replace(prepare if kind is GroupKind.XA_PREPARE else one, kind=kind),)
+            yield kind.value, batch, choose_batch(batch)
+    pair = (prepare, completion)
+    yield "xa_prepare, and its xa_complete", pair, choose_batch(pair)
 
 
 def test_a_batch() -> None:
-    for kind in GroupKind:
-        way = choose_batch((replace(group(1, "a"), kind=kind),))
-        if kind in {GroupKind.STATEMENTS, GroupKind.NON_TRANSACTIONAL}:
-            assert way is BatchWay.TOGETHER
-        else:
-            assert (way is BatchWay.COMBINED) is (kind is GroupKind.ROWS)
-            assert way is not BatchWay.TOGETHER
+    ways = {name: way for name, _, way in batches()}
+    alone = {name for name, way in ways.items() if way is BatchWay.ONE_BY_ONE}
+    assert alone == {"ddl", "create_select", "xa_prepare", "xa_complete"}
+    together = {name for name, way in ways.items() if way is BatchWay.TOGETHER}
+    assert together == {"statements", "non_transactional"}
+
+
+SIZES = {OVERLAPPING_BYTES - 1: "less than 64 KiB", OVERLAPPING_BYTES: "64 KiB and more"}
+Rows = tuple[int, bool, bool, RowsWay]
+
+
+def combined() -> Iterator[Rows]:
+    """Yield everything that decides about rows, with their way."""
+    for size, turn, other in product(SIZES, (False, True), (False, True)):
+        way = choose_rows(size, is_its_turn=turn, has_other_session=other)
+        yield size, turn, other, way
+
+
+def test_combined_rows() -> None:
+    held = {turn for _, turn, _, way in combined() if way is RowsWay.HELD}
+    assert held == {False}
+    overlapping = {each[:3] for each in combined() if each[3] is RowsWay.OVERLAPPING}
+    assert overlapping == {(OVERLAPPING_BYTES, True, True)}
 
 
 def rows_of(table: list[tuple[GroupFacts, Way]], conditions: list[str]) -> list[Row]:
@@ -107,40 +149,61 @@ def rows_of(table: list[tuple[GroupFacts, Way]], conditions: list[str]) -> list[
             parts.append((value, rows_of(part, others)))
     if len(parts) == 1 or parts[0][1] == parts[1][1]:
         return parts[0][1]
-    said = CONDITIONS[name]
+    words = CONDITIONS[name]
     return [
-        ((said[not value], *conditions), way) for value, rows in parts for conditions, way in rows
+        ((words[not value], *conditions), way) for value, rows in parts for conditions, way in rows
     ]
 
 
-INTRODUCTION = """# Ways
+def table(head: str, rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    """Yield the lines of a table, between empty lines."""
+    yield ""
+    yield head
+    yield "|".join(["", *["---"] * (head.count("|") - 1), ""])
+    yield from (f"| {' | '.join(row)} |" for row in rows)
+    yield ""
 
-How a group that is applied by itself reaches the target. `mtsd/replica/ways/choose.py` decides; its
-test writes this table (`WRITE_WAYS=1`). Groups of rows are usually combined: they are here where
-one of them has failed, or is not transactional on the target. What is in doubt has a record in
-`slave_in_doubt` while it is applied (`mtsd/schedule/doubt.py`).
 
-| kind | where | way | in doubt |
-|---|---|---|---|
-"""
-END = """
-What is larger than can be held in memory is applied while it is read: a CREATE TABLE … SELECT as a
-table, an XA transaction as a branch, and everything else streamed: in one transaction, and in
-pieces and in doubt from a change on that cannot be rolled back.
-"""
+def tables() -> Iterator[str]:
+    """Yield the lines of the page."""
+    yield "A batch, as a queue has composed it:"
+    yield from table("| kind | way |", ((name, way.value) for name, _, way in batches()))
+    yield "Combined rows:"
+    rows = (
+        (
+            "it may commit" if turn else "earlier ones commit before it",
+            SIZES[size] if turn else "any",
+            ("yes" if other else "no") if turn and size >= OVERLAPPING_BYTES else "any",
+            way.value,
+        )
+        for size, turn, other, way in combined()
+    )
+    head = "| turn (`any_time`) | size of the batch | room for a second session | way |"
+    yield from table(head, dict.fromkeys(rows))
+    yield "A group that is applied by itself:"
+    yield from table("| kind | where | way | in doubt |", singly())
+    yield "A group that is applied while it is read:"
+    yield from table("| group | way |", ((name, way.value) for name, _, way in STREAMED))
+
+
+def singly() -> Iterator[tuple[str, ...]]:
+    """Yield the rows of the table of single groups."""
+    for kind in GroupKind:
+        known = [each for each in decided() if each[0].kind is kind]
+        for conditions, way in rows_of(known, [*CONDITIONS]):
+            doubt = "yes" if way in IN_DOUBT else ""
+            yield kind.value, "; ".join(conditions), way.value, doubt
 
 
 def page() -> str:
-    lines = []
-    for kind in GroupKind:
-        table = [each for each in decided() if each[0].kind is kind]
-        for conditions, way in rows_of(table, [*CONDITIONS]):
-            doubt = "yes" if way in IN_DOUBT else ""
-            lines.append(f"| {kind.value} | {'; '.join(conditions)} | {way.value} | {doubt} |\n")
-    return INTRODUCTION + "".join(lines) + END
+    """Return docs/design.md with the tables as they have to be."""
+    text = "\n".join(tables()) + "\n"
+    return BLOCK.sub(lambda _: text, PAGE.read_text("utf-8"))
 
 
 def test_the_page_is_current() -> None:
-    if os.environ.get("WRITE_WAYS"):
-        PAGE.write_text(page())
-    assert PAGE.read_text() == page()
+    assert PAGE.read_text("utf-8") == page()
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")
