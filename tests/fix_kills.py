@@ -51,15 +51,12 @@ def kill_either(
     daemon: DaemonProcess,
     chance: random.Random,
     kills: int,
-    *,
-    spans: tuple[float, ...] = (0.3, 0.8, 1.5, 2.5),
-    least: float = 0.4,
 ) -> None:
-    """Kill the daemon, the target or both, after up to one of the `spans` and `least` seconds."""
+    """Kill the daemon, the target or both, so many times, each after 0.3 to 1.5 seconds."""
     for _ in range(kills):
         if not daemon.running:
             daemon.start()
-        time.sleep(chance.choice(spans) * chance.random() + least)
+        time.sleep(0.3 + chance.choice((0.2, 0.6, 1.2)) * chance.random())
         victim = chance.random()
         if victim < 0.75:
             daemon.kill()

@@ -113,8 +113,11 @@ def test_its_modules_decide_what_the_pure_ones_decide(project: Path) -> None:
 
 @WHOLE_SUITE
 def test_it_replicates(project: Path) -> None:
-    some = "test_backlog and (default or small)"
-    assert_passes(project, "tests/replica/run/test_equality.py", "-k", some)
+    streamed, held = "test_backlog and small", "test_equal and database-4"
+    assert_passes(
+        project, "tests/replica/run/test_equality.py", "tests/replica/policies/test_policies.py",
+        "-k", f"({streamed}) or ({held})",
+    )  # fmt: skip
 
 
 @pytest.mark.long

@@ -25,7 +25,7 @@ STATEMENTS = Mix(
 
 
 @pytest.mark.parametrize(
-    "count", [16, pytest.param(len(FaultPoint), marks=pytest.mark.long)], ids=["some", "all"]
+    "count", [12, pytest.param(len(FaultPoint), marks=pytest.mark.long)], ids=["some", "all"]
 )
 def test_killed_at_fault_points(count: int, tmp_path: Path) -> None:
     chance = random.Random(5)
@@ -80,7 +80,7 @@ def test_killed_at_random(kills: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "kills",
-    [pytest.param(6), pytest.param(100, marks=[pytest.mark.long, pytest.mark.timeout(1800)])],
+    [pytest.param(4), pytest.param(100, marks=[pytest.mark.long, pytest.mark.timeout(1800)])],
 )
 def test_killed_under_statements(kills: int, tmp_path: Path) -> None:
     """Without GTIDs on the source, for only then are temporary tables part of transactions."""

@@ -20,7 +20,7 @@ LONG = (pytest.mark.long, pytest.mark.timeout(3600))
 @pytest.mark.parametrize(
     ("source", "target", "kills"),
     [
-        ("11.8", "11.8", 6),
+        ("11.8", "11.8", 4),
         *(
             pytest.param(source, target, 50, marks=LONG)
             for source, target in (
@@ -38,7 +38,7 @@ def test_killed_under_statements(source: str, target: str, kills: int, tmp_path:
         load = MariadbLoad(pair.source, kills, ("STATEMENT", "STATEMENT", "MIXED"), statements=True)
         load.prepare()
         daemon = DaemonProcess(pair.source, pair.target, tmp_path, SMALL)
-        with load.running(pause=0.06):
+        with load.running(pause=0.1):
             kill_either(pair, daemon, random.Random(f"{source} {target} {kills}"), kills)
         daemon.start()
         daemon.wait_until_caught_up()

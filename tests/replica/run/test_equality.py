@@ -33,10 +33,7 @@ LONG = pytest.mark.long
 
 @pytest.mark.parametrize(
     "name",
-    [
-        name if name in {"default", "small queues"} else pytest.param(name, marks=LONG)
-        for name in SETTINGS
-    ],
+    [name if name == "small queues" else pytest.param(name, marks=LONG) for name in SETTINGS],
 )
 @pytest.mark.parametrize("transactions", [700, pytest.param(3000, marks=LONG)])
 def test_backlog(name: str, transactions: int, tmp_path: Path) -> None:
@@ -52,7 +49,10 @@ def test_backlog(name: str, transactions: int, tmp_path: Path) -> None:
         assert audit(pair.target, load.ledger) == []
 
 
-@pytest.mark.parametrize("source_options", [GTIDS, NO_GTIDS], ids=["gtid", "no gtid"])
+@pytest.mark.parametrize(
+    "source_options",
+    [pytest.param(GTIDS, id="gtid", marks=LONG), pytest.param(NO_GTIDS, id="no gtid")],
+)
 @pytest.mark.parametrize("seconds", [2, pytest.param(20, marks=LONG)])
 def test_live(source_options: dict[str, str], seconds: int, tmp_path: Path) -> None:
     with Pair(source_options, GTIDS) as pair:

@@ -172,7 +172,7 @@ def test_a_channel_does_not_change_its_family(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS[:2])
-@pytest.mark.parametrize("kills", [4, pytest.param(100, marks=LONG)])
+@pytest.mark.parametrize("kills", [3, pytest.param(100, marks=LONG)])
 def test_killed_at_any_point(source: str, target: str, kills: int, tmp_path: Path) -> None:
     chance = random.Random(kills)
     points = [point for point in FaultPoint if point not in ON_ERROR | ON_STOP]

@@ -143,7 +143,7 @@ def test_killed(source: str, target: str, policy: str, kills: int, tmp_path: Pat
         load.prepare()
         daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings_of(policy, 4))
         with load.running(rate=15):
-            kill_either(pair, daemon, chance, kills, spans=(0.5, 1.5, 3), least=0.5)
+            kill_either(pair, daemon, chance, kills)
         load.complete_all(but=1)
         daemon.start()
         assert_equal(pair, daemon, DATABASES)
