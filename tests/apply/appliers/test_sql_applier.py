@@ -40,13 +40,15 @@ def pair() -> Iterator[Pair]:
         yield pair
 
 
-@pytest.mark.parametrize("workers", [4, 0])
-@pytest.mark.parametrize("metadata", ["FULL", pytest.param("MINIMAL", marks=LONG)])
+@pytest.mark.parametrize(
+    ("metadata", "workers"),
+    [("FULL", 4), *(pytest.param(*each, marks=LONG) for each in (("FULL", 0), ("MINIMAL", 4)))],
+)
 def test_a_backlog_is_equal(pair: Pair, workers: int, metadata: str, tmp_path: Path) -> None:
     pair.source.sql(f"SET GLOBAL binlog_row_metadata = {metadata}")
     load = MixedLoad(pair.source, seed=3, mix=MIX)
     load.prepare()
-    load.run(transactions=500)
+    load.run(transactions=400)
     settings = {**SQL, "replica.parallel_workers": workers}
     with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
         daemon.wait_until_caught_up()
@@ -129,6 +131,7 @@ def test_a_filter_and_a_rewrite(pair: Pair, tmp_path: Path) -> None:
     assert not pair.target.sql("SHOW DATABASES LIKE 'b'")
 
 
+@LONG
 def test_live(pair: Pair, tmp_path: Path) -> None:
     load = MixedLoad(pair.source, seed=4, mix=MIX)
     load.prepare()

@@ -63,7 +63,7 @@ def test_the_target_has_executed_what_the_source_has(
         thread = Thread(target=lambda: load.run(until=stopping, rate=60))
         thread.start()
         try:
-            for _ in range(4):
+            for _ in range(3):
                 daemon.start()
                 time.sleep(0.8 + chance.random())
                 daemon.kill()
@@ -285,7 +285,7 @@ def test_the_source_is_switched_to_gtids_and_back(target: Options, tmp_path: Pat
         load = MixedLoad(pair.source, seed=5, mix=Mix(statement_format=True))
         load.prepare()
         stopping = Event()
-        thread = Thread(target=lambda: load.run(until=stopping, rate=80))
+        thread = Thread(target=lambda: load.run(until=stopping, rate=60))
         thread.start()
         try:
             for mode in SWITCHES:
