@@ -201,10 +201,12 @@ def test_no_pairs_of_groups_that_run_alone() -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_commit_joins_the_queue_of_its_prepare(policy: str) -> None:
-    schedule = scheduler(4, policy=policy)
-    added(schedule, [prepare(number, str(number), "abcd"[number % 4]) for number in range(1, 5)])
-    for number in range(5, 9):
-        schedule.add(commit(number, str(number - 4)))
+    schedule = scheduler(4, 2, policy=policy)
+    for number in range(1, 9):
+        first = number - 4
+        database = "abcd"[number % 4]
+        plain = commit(number, str(first)) if first > 0 else prepare(number, str(number), database)
+        schedule.add(replace(plain, last_committed=max(first, 0), sequence_number=number))
     for worker, queue in enumerate(schedule.workers):
         xids = [each.xid for each in queue.pending()]
         assert set(map(xids.count, xids)) <= {2}, (worker, xids)
