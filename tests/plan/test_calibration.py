@@ -8,7 +8,7 @@ from mtsd.plan.costs import Costs, Machines
 from mtsd.plan.simulation import Simulation
 from tests.plan.streams import independent
 
-GROUPS = independent(40_000, 8)
+GROUPS = independent(20_000, 8)
 REAL = Costs(
     read_group=18e-6,
     send=120e-6,
@@ -31,7 +31,7 @@ def measured(
     candidate: Candidate, machines: Machines, *, counted: bool, costs: Costs = REAL
 ) -> Point:
     """Return the point that would be measured for a daemon with these costs."""
-    groups = GROUPS[: 3000 if candidate.batch_groups == 1 else None]
+    groups = GROUPS[: 2000 if candidate.batch_groups == 1 else None]
     outcome = Simulation(candidate, groups, costs, machines).run()
     seconds = outcome.groups / outcome.rate
     return Point(
@@ -49,7 +49,7 @@ def measured(
     ("machines", "counted"),
     [
         (Machines(2), True),
-        (Machines(2, 8), True),
+        pytest.param(Machines(2, 8), True, marks=pytest.mark.long),
         pytest.param(Machines(2, 8), False, marks=pytest.mark.long),
     ],
 )
@@ -58,13 +58,13 @@ def test_three_points_tell_what_the_others_are(machines: Machines, counted: bool
     costs, fits = calibrated(points, GROUPS, machines)
     assert all(abs(fit.off) < (0.05 if counted else 0.15) for fit in fits), fits
     for candidate in OTHERS:
-        groups = GROUPS[: 3000 if candidate.batch_groups == 1 else None]
+        groups = GROUPS[: 2000 if candidate.batch_groups == 1 else None]
         real = Simulation(candidate, groups, REAL, machines).run().rate
         found = Simulation(candidate, groups, costs, machines).run().rate
         assert found == pytest.approx(real, rel=0.2 if counted else 0.3), candidate
 
 
-@pytest.mark.parametrize("sync", [5e-3, 1e-5])
+@pytest.mark.parametrize("sync", [pytest.param(5e-3, marks=pytest.mark.long), 1e-5])
 def test_a_slow_disk_is_not_taken_for_other_programs(sync: float) -> None:
     real = replace(REAL, sync=sync)
     points = [measured(candidate, Machines(2), counted=True, costs=real) for candidate in THREE]
@@ -89,7 +89,7 @@ def test_what_keeps_others_from_committing_is_seen() -> None:
     assert all(abs(fit.off) < 0.1 for fit in fits), fits
     assert costs.serial == pytest.approx(real.serial, rel=0.4)
     for candidate in OTHERS:
-        groups = GROUPS[: 3000 if candidate.batch_groups == 1 else None]
+        groups = GROUPS[: 2000 if candidate.batch_groups == 1 else None]
         wanted = Simulation(candidate, groups, real, Machines(2)).run().rate
         found = Simulation(candidate, groups, costs, Machines(2)).run().rate
         assert found == pytest.approx(wanted, rel=0.2), candidate
@@ -101,7 +101,7 @@ def test_processors_that_slow_each_other_down_are_seen() -> None:
     costs, _ = calibrated(points, GROUPS, Machines(2))
     assert 0.2 < costs.contention < 0.8
     for candidate in OTHERS:
-        groups = GROUPS[: 3000 if candidate.batch_groups == 1 else None]
+        groups = GROUPS[: 2000 if candidate.batch_groups == 1 else None]
         wanted = Simulation(candidate, groups, real, Machines(2)).run().rate
         found = Simulation(candidate, groups, costs, Machines(2)).run().rate
         assert found == pytest.approx(wanted, rel=0.2), candidate

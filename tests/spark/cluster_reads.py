@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from mtsd.spark import register
 from mtsd.spark.logs.failure import failure_line
 
-MANY_TASKS = 48
+MANY_TASKS = 24
 AT_THE_END = """
     SELECT
         count(*), count(DISTINCT _file, _pos, _row, _op),

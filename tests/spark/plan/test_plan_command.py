@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from mtsd.cli import plan
 from mtsd.cli.main import main
 from mtsd.model.parallel_type import BY_THE_SOURCE
 from mtsd.plan.calibration import Point
@@ -53,7 +54,10 @@ def test_a_recorded_load_is_planned(
     binlogs: list[Path],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # To find the costs takes as long as this is; a plan that is in a hurry is less exact.
+    monkeypatch.setattr(plan, "_SAMPLE", 10_000)
     points = tmp_path / "points.json"
     points.write_text(points_json(POINTS))
     record, html, plots = tmp_path / "load.parquet", tmp_path / "plan.html", tmp_path / "plots"

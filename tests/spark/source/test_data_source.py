@@ -23,6 +23,7 @@ from tests.servers.mysqld import Server
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
 
 Read = Callable[..., DataFrame]
+TRANSACTIONS = 200
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +50,7 @@ def size_of(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.iterdir())
 
 
-@pytest.mark.parametrize("tasks", [1, 6, pytest.param(48, marks=pytest.mark.long)])
+@pytest.mark.parametrize("tasks", [6, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 48))])
 def test_groups_are_those_of_the_files(read: Read, folder: Path, tasks: int) -> None:
     wanted = []
     for path in sorted(folder.iterdir()):
@@ -177,7 +178,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
                 " balance DECIMAL(20, 4), born DATE, doc JSON, seen TIMESTAMP(3) NULL)"
             )
             cursor.execute("CREATE TABLE noise (a INT)")
-            for number in range(400):
+            for number in range(TRANSACTIONS):
                 compressed = "ON" if number % 5 == 0 else "OFF"
                 cursor.execute(f"SET binlog_transaction_compression = {compressed}")
                 first = number * 10
@@ -209,7 +210,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
     return Written(folder, int(rows), int(checksum))
 
 
-@pytest.mark.parametrize("tasks", [1, 6, pytest.param(48, marks=pytest.mark.long)])
+@pytest.mark.parametrize("tasks", [6, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 48))])
 def test_the_table_has_the_sources_checksum(read: Read, written: Written, tasks: int) -> None:
     frame = read(
         "table",
@@ -254,13 +255,13 @@ def test_one_frame_with_several_filters(spark: SparkSession, read: Read, written
         (row["table"], row["op"]): row["count"]
         for row in frame.groupBy("table", "op").count().collect()
     }
-    assert counts["noise", "insert"] == 400
+    assert counts["noise", "insert"] == TRANSACTIONS
     noise, deleted = frame.where("table = 'noise'"), frame.where("op = 'delete'")
     noise.explain()
     assert frame.count() == sum(counts.values())
-    assert noise.count() == 400
+    assert noise.count() == TRANSACTIONS
     assert deleted.count() == counts["t", "delete"]
-    assert noise.union(deleted).count() == 400 + counts["t", "delete"]
+    assert noise.union(deleted).count() == TRANSACTIONS + counts["t", "delete"]
     assert frame.where("table = 'none'").count() == 0
     assert frame.count() == sum(counts.values())
     frame.createOrReplaceTempView("one_frame")
@@ -268,4 +269,4 @@ def test_one_frame_with_several_filters(spark: SparkSession, read: Read, written
         "SELECT (SELECT count(*) FROM one_frame WHERE table = 'noise'),"
         " (SELECT count(*) FROM one_frame)"
     )
-    assert tuple(found.collect()[0]) == (400, sum(counts.values()))
+    assert tuple(found.collect()[0]) == (TRANSACTIONS, sum(counts.values()))

@@ -21,7 +21,7 @@ from tests.spark.standalone import StandaloneCluster
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
 
-TRANSACTIONS = 300
+TRANSACTIONS = 200
 
 
 @dataclass(frozen=True)
