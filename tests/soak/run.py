@@ -1,7 +1,7 @@
 """Runs a replica under a mixed load, and samples what must not grow."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -12,7 +12,7 @@ from tests.load.mixed import MixedLoad
 from tests.replica.daemon_process import DaemonProcess
 from tests.servers.mysqld import GTIDS
 from tests.servers.pair import Pair
-from tests.soak.growth import Allowed
+from tests.soak.growth import Allowed, Growth, growth
 
 ALLOWED: Final[Mapping[str, Allowed]] = {
     "memory": Allowed(0.05, 4_000_000),
@@ -36,6 +36,14 @@ class Sample:
     gtid_intervals: int
     groups: int
     lag: float | None
+
+
+def growths(samples: Sequence[Sample]) -> dict[str, Growth]:
+    """Return how much of each has grown. Raises ValueError if there are too few samples."""
+    return {
+        name: growth([float(getattr(sample, name)) for sample in samples], allowed)
+        for name, allowed in ALLOWED.items()
+    }
 
 
 def sampled(daemon: DaemonProcess, began: float) -> Sample:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.soak.growth import Allowed, grown
-from tests.soak.run import ALLOWED, soak
+from tests.soak.growth import Allowed, growth
+from tests.soak.run import growths, soak
 
 
 @pytest.mark.parametrize(
@@ -20,15 +20,12 @@ from tests.soak.run import ALLOWED, soak
     ],
 )
 def test_what_grows(samples: list[float], expected: bool) -> None:
-    assert grown(samples, Allowed(0.05, 1)) is expected
+    assert growth(samples, Allowed(0.05, 1)).is_too_much is expected
 
 
 @pytest.mark.servers
 def test_nothing_grows(tmp_path: Path) -> None:
     samples = list(soak(tmp_path, 12.0, 0.5, 150.0))
     assert samples[-1].groups > samples[0].groups
-    assert not [
-        name
-        for name, allowed in ALLOWED.items()
-        if grown([float(getattr(sample, name)) for sample in samples], allowed)
-    ], samples
+    found = growths(samples)
+    assert not any(each.is_too_much for each in found.values()), (found, samples)
