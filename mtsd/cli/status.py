@@ -9,10 +9,11 @@ from mtsd.cli.complaint import complain
 from mtsd.cli.distribution_lines import described
 from mtsd.cli.output import print_json, print_line, printable, report
 from mtsd.cli.status_words import (
-    connection_in_words,
+    groups_in_words,
     lag_in_words,
     size_in_words,
     source_in_words,
+    target_in_words,
 )
 from mtsd.config import Settings
 from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, fetch_status
@@ -110,8 +111,8 @@ def lines(status: Status, *, whole: bool = True) -> Iterator[str]:
     state = f"{status.state}: {status.doing}" if status.doing else str(status.state)
     facts = [
         ("state", state),
-        ("source", status.source + source_in_words(status.connections)),
-        ("target", status.target + connection_in_words(status.connections.target, status.doing)),
+        ("source", status.source + source_in_words(status)),
+        ("target", status.target + target_in_words(status)),
     ]
     if status.channel:
         facts.append(("channel", status.channel))
@@ -124,10 +125,10 @@ def lines(status: Status, *, whole: bool = True) -> Iterator[str]:
     if whole:
         facts += _place("executed", status.executed)
     if running:
-        facts += [
-            ("lag", lag_in_words(status)),
-            ("pending", f"{status.pending_groups} groups, {size_in_words(status.pending_bytes)}"),
-        ]
+        facts.append(("lag", lag_in_words(status)))
+        if status.workers:
+            groups, size = groups_in_words(status.pending_groups), status.pending_bytes
+            facts.append(("pending", f"{groups}, {size_in_words(size)}"))
         if status.reading_waits_for:
             facts.append(("reading", f"waiting: {status.reading_waits_for}"))
     if status.prepared_transactions:

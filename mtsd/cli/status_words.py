@@ -1,27 +1,50 @@
 """Parts of a status in words, for people."""
 
-from mtsd.control.server_status import ConnectionsStatus, ConnectionStatus, ErrorStatus
+from typing import Final
+
+from mtsd.control.server_status import ConnectionStatus, ErrorStatus
 from mtsd.control.status import Status
 
+_STOPPED: Final = "an error has stopped the replica"
 
-def source_in_words(connections: ConnectionsStatus) -> str:
+
+def source_in_words(status: Status) -> str:
     """Return what to say after the source's address."""
-    source = connections.source
-    words = connection_in_words(source)
+    source, target = status.connections.source, status.connections.target
+    if status.state == "failed":
+        return _after_an_error(source)
+    words = _connection_in_words(source)
     tried = source.attempts or source.last_error is not None
-    if source.since and not (source.connected or tried or connections.target.connected):
+    if source.since and not (source.connected or tried or target.connected):
         return f"{words}: not tried while the target is away"
     return words
 
 
-def connection_in_words(connection: ConnectionStatus, doing: str = "") -> str:
-    """Return what to say after a server's address; an error that `doing` has is not repeated."""
+def target_in_words(status: Status) -> str:
+    """Return what to say after the target's address; an error that `doing` has is not repeated."""
+    target = status.connections.target
+    if status.state == "failed":
+        return _after_an_error(target)
+    return _connection_in_words(target, status.doing)
+
+
+def _after_an_error(connection: ConnectionStatus) -> str:
+    words = _connection_in_words(connection)
+    if not words or connection.connected or connection.last_error is not None:
+        return words
+    return f"{words}: {_STOPPED}"
+
+
+def _connection_in_words(connection: ConnectionStatus, doing: str = "") -> str:
     if not connection.since:
         return ""
     if connection.connected:
         found = f", connected since {connection.since}"
         error = connection.last_error
-        return found if error is None or error.text in doing else f"{found}: {_error(error)}"
+        # A server that accepts connections and ends them again has not come back yet.
+        if error is None or error.text in doing:
+            return found
+        return f"{found}, before that: {_error(error)}"
     parts = [f", not connected since {connection.since}"]
     if connection.last_error is not None:
         parts[0] += f": {_error(connection.last_error)}"
@@ -39,6 +62,8 @@ def _error(error: ErrorStatus) -> str:
 def lag_in_words(status: Status) -> str:
     """Return how far a running replica is behind."""
     lag = status.lag_seconds
+    if status.state == "failed":
+        return f"unknown: {_STOPPED}"
     if lag is None:
         target = status.connections.target
         away = "target" if target.since and not target.connected else "source"
@@ -49,6 +74,11 @@ def lag_in_words(status: Status) -> str:
         f"{lag:.3f} s, {status.lag_beyond_delay or 0.0:.3f} s of it beyond the delay: the next"
         f" group is due in {status.remaining_delay:.0f} s"
     )
+
+
+def groups_in_words(groups: int) -> str:
+    """Return a number of groups."""
+    return f"{groups:,} group{'' if groups == 1 else 's'}"
 
 
 def size_in_words(size: float) -> str:

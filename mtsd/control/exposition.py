@@ -41,9 +41,11 @@ class _OfStatus(Collector):
             yield _family(metric, self._status)
         for column in COLUMNS if self._exporter_names else ():
             value = column.value(self._status)
-            if value is not None:
-                says = f"{column.name} of SHOW SLAVE STATUS, as mtsd has it."
-                family = UnknownMetricFamily(f"{PREFIX}{column.name}", says, labels=LABELS)
+            if value is None:
+                continue
+            for name in column.names:
+                says = f"{name} of SHOW REPLICA STATUS, as mtsd has it."
+                family = UnknownMetricFamily(f"{PREFIX}{name}", says, labels=LABELS)
                 family.add_metric(labels_of(self._status), value)
                 yield family
 

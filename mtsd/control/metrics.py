@@ -88,6 +88,11 @@ def _target_wait(status: Status) -> Samples:
     return _value(max((wait.seconds for wait in waits if wait is not None), default=0.0))
 
 
+def _pending(status: Status, value: int) -> Samples:
+    # While nothing is read, nothing is pending, and that says nothing.
+    return _value(value if status.workers else None)
+
+
 def _workers(status: Status) -> Samples:
     counts: dict[str, int] = dict.fromkeys(("idle", "waiting", "applying", "frozen"), 0)
     for worker in status.workers:
@@ -166,7 +171,8 @@ DATABASE_PENDING: Final = Metric(
 BYTES_BEHIND: Final = Metric(
     "mtsd_source_bytes_behind", "gauge",
     "Bytes of the source's binary log from the executed position to its end, asked every half"
-    " minute. Without a sample where the source does not list its files.",
+    " minute. Without a sample where the source does not list its files, and while it is not"
+    " connected.",
     lambda s: _value(s.source_log.bytes_behind),
 )  # fmt: skip
 RETENTION: Final = Metric(
@@ -177,12 +183,14 @@ RETENTION: Final = Metric(
     lambda s: _value(s.source_log.retention_left_seconds),
 )  # fmt: skip
 PENDING: Final = Metric(
-    "mtsd_pending_groups", "gauge", "Transactions that have been read and are not applied yet.",
-    lambda s: _value(s.pending_groups),
+    "mtsd_pending_groups", "gauge",
+    "Transactions that have been read and are not applied yet. Without a sample while the target is"
+    " not connected.",
+    lambda s: _pending(s, s.pending_groups),
 )  # fmt: skip
 PENDING_BYTES: Final = Metric(
     "mtsd_pending_bytes", "gauge", "Bytes of the transactions that are not applied yet.",
-    lambda s: _value(s.pending_bytes),
+    lambda s: _pending(s, s.pending_bytes),
 )  # fmt: skip
 PREPARED: Final = Metric(
     "mtsd_prepared_transactions", "gauge",

@@ -158,7 +158,8 @@ class Daemon:
             os._exit(ExitStatus.FAILED)
         log.info("stopping")
         self._stopping.set()
-        self._phase = "stopping"
+        if self._phase != "failed":
+            self._phase = "stopping"
         self._notifier.stopping()
         if self._in_force.by_hand.frozen:
             log.info("frozen workers continue, to finish what has begun")

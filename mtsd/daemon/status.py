@@ -38,7 +38,7 @@ from mtsd.replica.run.statistics import ReplicaStatistics
 from mtsd.replica.run.totals import NO_TOTALS, Totals
 from mtsd.replica.workers.target_waits import TargetWait
 from mtsd.schedule.applied import BOUNDS_S, Applied
-from mtsd.source.source_log import bytes_behind
+from mtsd.source.source_log import NOT_ASKED, SourceLog, bytes_behind
 from mtsd.wire.link import Link, LinkError, Links
 from mtsd.wire.steady_clock import steady
 
@@ -94,6 +94,9 @@ class Past:
     received: Place = NOWHERE
     executed: Place = NOWHERE
     needs: Needs = NEEDS_NOTHING
+    source_log: SourceLog = NOT_ASKED
+    heard_at: float | None = None
+    """When the source has last sent something, in seconds since 1970."""
     totals: Totals = NO_TOTALS
     skipped_ever: tuple[SkippedGroup, ...] | None = None
     """What people have skipped on this channel; None before the first run."""
@@ -101,8 +104,19 @@ class Past:
     def with_run(self, run: ReplicaStatistics) -> "Past":
         """Return it with a run that has ended."""
         needs = needs_of(run).over(self.needs)
-        totals = self.totals.with_run(run)
-        return Past(received_of(run), executed_of(run), needs, totals, run.skipped_ever)
+        return Past(
+            received_of(run),
+            executed_of(run),
+            needs,
+            self.asked(run.source_log),
+            run.heard_at or self.heard_at,
+            self.totals.with_run(run),
+            run.skipped_ever,
+        )
+
+    def asked(self, now: SourceLog) -> SourceLog:
+        """Return what the source has said of itself: a run that begins has not asked it yet."""
+        return self.source_log if now.server_id is None else now
 
 
 NO_PAST: Final = Past()
@@ -201,7 +215,12 @@ def status_of(
             DatabaseStatus(name, groups=groups)
             for name, groups in sorted(known.applied.by_database().items())
         ),
-        source_log=SourceLogStatus(retention_left_seconds=past.needs.left(time())),
+        source_log=SourceLogStatus(
+            heard="" if past.heard_at is None else shown_time(past.heard_at),
+            retention_left_seconds=past.needs.left(time()),
+            server_id=past.source_log.server_id,
+            server_uuid=past.source_log.server_uuid,
+        ),
         delay=settings.replica.delay,
         skipped=tuple(map(SkippedStatus.of, skipped_ever or ())),
     )
@@ -213,6 +232,7 @@ def _of_run(
 ) -> Status:
     """Return the status with what a run tells."""
     now = steady() + statistics.clock_offset
+    asked = known.past.asked(statistics.source_log)
     lag: float | None = None
     if statistics.connected:
         lag = _age(now, statistics.oldest_commit_time)
@@ -270,13 +290,18 @@ def _of_run(
         parallel_type_because=statistics.policy.because,
         databases=_databases(known.applied, statistics, now),
         source_log=SourceLogStatus(
-            heard=shown_time(statistics.heard_at) if statistics.heard_at is not None else "",
+            heard=common.source_log.heard
+            if statistics.heard_at is None
+            else shown_time(statistics.heard_at),
+            # Of a source that is away nobody knows where its log ends.
             bytes_behind=bytes_behind(
                 statistics.source_log.files, statistics.executed, statistics.received
-            ),
+            )
+            if statistics.connected
+            else None,
             retention_left_seconds=needs_of(statistics).over(known.past.needs).left(now),
-            server_id=statistics.source_log.server_id,
-            server_uuid=statistics.source_log.server_uuid,
+            server_id=asked.server_id,
+            server_uuid=asked.server_uuid,
         ),
         in_doubt_groups=statistics.in_doubt,
     )

@@ -77,11 +77,10 @@ class StatusTables:
         service = b"'OFF'" if status.state in {"stopped", "failed"} else b"'ON'"
         rows = [self._replica(status, service), *self._each_worker(status, service)]
         yield b"REPLACE INTO %b VALUES %b" % (self._workers, b",".join(rows))
-        if status.workers:
-            highest = max(worker.id for worker in status.workers)
-            yield b"DELETE FROM %b WHERE `CHANNEL_NAME`=%b AND `WORKER_ID`>%d" % (
-                self._workers, self._channel, highest,
-            )  # fmt: skip
+        highest = max((worker.id for worker in status.workers), default=0)
+        yield b"DELETE FROM %b WHERE `CHANNEL_NAME`=%b AND `WORKER_ID`>%d" % (
+            self._workers, self._channel, highest,
+        )  # fmt: skip
         server_id, lag = status.source_log.server_id, status.lag_seconds
         if server_id is not None and lag is not None:
             # What the source's own heartbeat would say that had been applied by now.

@@ -13,7 +13,9 @@ from mtsd.model.position import Position
 from mtsd.source.source_state import BinlogFile
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
+from mtsd.wire.family import SERVERS
 from mtsd.wire.neutral_session import make_neutral
+from mtsd.wire.traits import ServerTraits
 
 READ_PERIOD_S: Final = 30.0
 _FIRST_LOOK_S: Final = 3.0
@@ -74,13 +76,20 @@ def bytes_behind(files: Sequence[BinlogFile], executed: Position, received: Posi
 class SourceLogWatch:
     """Asks again and again, on a connection of its own that is closed in between.
 
-    `endpoint` returns where, `connected` whether the source can be asked. What it says is `found`.
+    `endpoint` returns where, `connected` whether the source can be asked.
     """
 
     def __init__(self, endpoint: Callable[[], Endpoint], connected: Callable[[], bool]) -> None:
         self._endpoint = endpoint
         self._connected = connected
-        self.found = NOT_ASKED
+        self._found = NOT_ASKED
+
+    def found(self, server: ServerTraits | None) -> SourceLog:
+        """Return what is known; `server` is the source as it is connected, None before that."""
+        if self._found.server_id is not None or server is None:
+            return self._found
+        uuid = "" if SERVERS[server.server.flavour].has_domains else server.uuid
+        return replace(self._found, server_id=server.server_id, server_uuid=uuid)
 
     async def run(self) -> None:
         """Ask until cancelled; what cannot be asked now stays unknown."""
@@ -91,11 +100,11 @@ class SourceLogWatch:
                 continue
             try:
                 async with asyncio.timeout(_TIMEOUT_S):
-                    self.found = await self._ask()
+                    self._found = await self._ask()
             except (MtsdError, OSError, ValueError, KeyError):
                 # The dump says what is wrong with the source; a user without the privilege to list
                 # the files is told so by `mtsd check`.
-                self.found = replace(self.found, files=())
+                self._found = replace(self._found, files=())
             await asyncio.sleep(READ_PERIOD_S)
 
     async def _ask(self) -> SourceLog:
@@ -104,8 +113,8 @@ class SourceLogWatch:
             await make_neutral(connection)
             rows = await connection.query(_VARIABLES)
             variables = {str(row[0]): str(row[1]) for row in rows}
-            self.found = SourceLog(
-                self.found.files,
+            self._found = SourceLog(
+                self._found.files,
                 retention_of(variables),
                 int(variables["server_id"]),
                 variables.get("server_uuid", ""),
@@ -114,4 +123,4 @@ class SourceLogWatch:
         finally:
             connection.close()
         files = tuple(BinlogFile(str(row[0]), int(str(row[1]))) for row in rows)
-        return replace(self.found, files=files)
+        return replace(self._found, files=files)

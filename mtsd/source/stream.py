@@ -142,6 +142,7 @@ class SourceStream:
         self._check = check
         self.received = Received(mark)
         self.clock_offset = 0.0
+        self.server: ServerTraits | None = None
         self.heard_at: float | None = None
         """When the source has last sent something, a sign of life included; seconds since 1970."""
         self._link = link or Link()
@@ -158,9 +159,8 @@ class SourceStream:
         self._rivalry = rivalry or Rivalry()
         self._is_proven = False
         """Whether this connection has brought something."""
-        self._connected_at = 0.0
+        self._connected_at, self._next_then = 0.0, 0
         """On the event loop's clock, and the number of the next group then."""
-        self._next_then = 0
         self._met: list[float] = []
         """When another replica with the same server_id was recently encountered."""
         self._closing = asyncio.Event()
@@ -300,6 +300,7 @@ class SourceStream:
             raise
         self._refusal = _nothing_refused
         self._session = session
+        self.server = session.traits
         self.clock_offset = session.clock_offset
         # Sessions that begin after this one write nothing that is not read.
         former = self._temporary
@@ -325,8 +326,7 @@ class SourceStream:
         self.received.connected()
         self._is_proven = False
         self._link.up()
-        self._connected_at = asyncio.get_running_loop().time()
-        self._next_then = self.received.next_number
+        self._connected_at, self._next_then = now, self.received.next_number
         log.info(
             "connected to the source",
             source=str(self.endpoint),

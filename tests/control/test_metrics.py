@@ -132,6 +132,9 @@ def test_under_the_names_that_alert_rules_have_already() -> None:
         "slave_io_running": 1, "slave_sql_running": 1, "seconds_behind_master": 90.5,
         "sql_delay": 60, "read_master_log_pos": 0, "exec_master_log_pos": 0,
         "master_server_id": 7, "last_io_errno": 0, "last_sql_errno": 1205, "last_errno": 1205,
+        # As a MySQL says it from 8.4 on.
+        "replica_io_running": 1, "replica_sql_running": 1, "seconds_behind_source": 90.5,
+        "read_source_log_pos": 0, "exec_source_log_pos": 0, "source_server_id": 7,
     }  # fmt: skip
 
 

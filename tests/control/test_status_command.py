@@ -175,7 +175,7 @@ def test_who_is_away_and_why() -> None:
     assert told[1] == (
         f"source    s, not connected since {WHEN}: connection lost, 3 attempts, next in 2.1 s"
     )
-    assert told[2] == f"target    t, connected since {WHEN}: The table 't' is full"
+    assert told[2] == f"target    t, connected since {WHEN}, before that: The table 't' is full"
     # It stands there already.
     assert not [line for line in told if line.startswith("last error")]
     delayed = Status(

@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,16 +13,22 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from mtsd.cli.main import main
 from mtsd.control.place import Place
-from mtsd.control.server_status import ConnectionStatus
-from mtsd.control.status import Status
+from mtsd.control.server_status import ConnectionsStatus, ConnectionStatus, ErrorStatus
+from mtsd.control.status import Status, WorkerStatus
 from mtsd.control.stop_file import StopFile
 from mtsd.control.stop_status import NOT_SAID, LastStopStatus
 from mtsd.model.outcome.exit_status import ExitStatus
+from tests.daemon.shown import all_shown, read_tables
 from tests.replica.daemon_process import DaemonProcess
 from tests.servers.mysqld import GTIDS, Server, _lock_of_a_free_port
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
+
+ON_TARGET = (
+    "SELECT worker_id, service_state, state, last_error_number FROM"
+    " mtsd.replication_applier_status_by_worker WHERE channel_name = '' ORDER BY worker_id"
+)
 
 
 class Asked:
@@ -93,6 +100,52 @@ def _is_tried(name: str) -> Callable[[Status], bool]:
     return lambda status: _connection(status, name).attempts >= 3
 
 
+def assert_all_agree(status: Status, server: Server) -> None:
+    """Check that each way to look at a replica shows the same of it."""
+    shown = all_shown(status, server)
+    expected = shown["json"]
+    for name, each in shown.items():
+        connected = expected.connected if each.connected is None else each.connected
+        assert replace(each, connected=connected) == expected, name
+
+
+SINCE = "2026-07-01T10:00:00+00:00"
+UP = ConnectionStatus(connected=True, since=SINCE)
+AWAY = ConnectionStatus(
+    since=SINCE, attempts=3, last_error=ErrorStatus(0, "nothing is listening", SINCE)
+)
+RUNNING = Status(
+    "running", "h:1", "h:2", channel="c", lag_seconds=90.5, lag_beyond_delay=90.5,
+    pending_groups=1200, pending_bytes=1 << 20, connections=ConnectionsStatus(UP, UP),
+    workers=(
+        WorkerStatus(1, "applying", 7), WorkerStatus(2, "waiting", 3, waits_for="partition"),
+        WorkerStatus(3, "idle"), WorkerStatus(4, "frozen"),
+    ),
+)  # fmt: skip
+NOT_RUN = replace(
+    RUNNING, lag_seconds=None, lag_beyond_delay=None, pending_groups=0, pending_bytes=0, workers=()
+)
+STATUSES = {
+    "running": RUNNING,
+    "delayed": replace(RUNNING, state="delayed", delay=60, remaining_delay=9.0),
+    "read-only": replace(RUNNING, state="waiting", doing="the target is read-only: error 1290: r"),
+    "source away": replace(
+        RUNNING, state="connecting", lag_seconds=None, connections=ConnectionsStatus(AWAY, UP)
+    ),
+    "target away": replace(
+        NOT_RUN, state="connecting", connections=ConnectionsStatus(ConnectionStatus(), AWAY)
+    ),
+    "target just back": replace(
+        NOT_RUN, state="recovering", doing="opens the sessions",
+        connections=ConnectionsStatus(AWAY, replace(UP, last_error=AWAY.last_error)),
+    ),
+    "failed": replace(
+        NOT_RUN, state="failed", connections=ConnectionsStatus(AWAY, AWAY),
+        last_stop=LastStopStatus(SINCE, False, "Duplicate entry", 1062, 8),
+    ),
+}  # fmt: skip
+
+
 def test_a_replica_is_told_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with closing(Scrape()) as scrape, Pair(GTIDS, GTIDS) as pair:
         daemon = DaemonProcess(
@@ -118,6 +171,9 @@ def test_a_replica_is_told_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixtur
             assert (told.exit, told.status.state) == (ExitStatus.DONE, "running")
             for each in (told.status.connections.source, told.status.connections.target):
                 assert (each.connected, each.attempts, each.last_error) == (True, 0, None)
+            assert_all_agree(told.status, pair.target)
+            for status in STATUSES.values():
+                assert_all_agree(status, pair.target)
             executed = told.status.executed.gtid
             for name, server in (("source", pair.source), ("target", pair.target)):
                 server.kill()
@@ -128,6 +184,7 @@ def test_a_replica_is_told_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixtur
                 scraped = scrape.metrics()
                 assert scraped[f"mtsd_{name}_connected"] == 0
                 assert "mtsd_lag_seconds" not in scraped
+                assert "mtsd_source_bytes_behind" not in scraped
                 # What was counted stays, also where the run has ended with the target.
                 assert scraped["mtsd_applied_groups_total"] == 2
                 lost = _connection(away, name)
@@ -152,12 +209,15 @@ def test_a_replica_is_told_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixtur
             month = 2_592_000
             assert month - 60 < (asked.retention_left_seconds or 0) <= month
             assert asked.heard > told.status.daemon.started
+            rows = _rows_when(pair.target, ON_TARGET, (0, "ON", "running", 0))
+            assert [number for number, *_ in rows] == [0, 1, 2, 3, 4]
+            # What the daemon writes is what it says at once.
+            now = Asked(daemon, capsys).status
+            assert read_tables(pair.target, "") == replace(
+                all_shown(now, pair.target)["json"], connected=None
+            )
             summary = daemon.wait_for_record("summary")
             assert (summary["level"], summary["applied"]) == ("info", 2)
-            on_target = "SELECT worker_id, service_state, state, last_error_number FROM mtsd."
-            on_target += "replication_applier_status_by_worker ORDER BY worker_id"
-            rows = _rows_when(pair.target, on_target, (0, "ON", "running", 0))
-            assert [number for number, *_ in rows] == [0, 1, 2, 3, 4]
             # It comes once the source has told its server_id.
             _rows_when(pair.target, "SELECT COUNT(*) FROM mtsd.heartbeat", (1,))
             ((server_id, behind, file),) = pair.target.sql(
@@ -173,7 +233,7 @@ def test_a_replica_is_told_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixtur
             assert 1 <= events.count("source not connected") <= 3
             assert 1 <= events.count("replication interrupted") <= 3
             assert daemon.stop() == 0
-            assert pair.target.sql(on_target)[0] == (0, "OFF", "stopped", 0)
+            assert pair.target.sql(ON_TARGET)[0] == (0, "OFF", "stopped", 0)
         told = Asked(daemon, capsys)
         assert (told.exit, told.status.state) == (ExitStatus.NOT_RUNNING, "stopped")
         assert told.last_stop.graceful
@@ -208,10 +268,14 @@ def test_a_replica_is_told_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixtur
         stays = Asked(daemon, capsys)
         assert stays.exit == ExitStatus.NEEDS_PERSON
         assert stays.status.stopped_at is not None
-        _rows_when(pair.target, on_target, (0, "OFF", "failed", 1062))
+        _rows_when(pair.target, ON_TARGET, (0, "OFF", "failed", 1062))
+        assert_all_agree(stays.status, pair.target)
+        # Rules that look at a replica know which one has failed.
+        assert stays.status.source_log.server_id == pair.source.sql("SELECT @@server_id")[0][0]
         # It is in nobody's way.
         assert main(["skip", "--config", str(daemon.config)]) == 0
         assert daemon.stop() == ExitStatus.NEEDS_PERSON
+        assert pair.target.sql(ON_TARGET) == [(0, "OFF", "failed", 1062)]
         del daemon.settings["replica.on_error"]
         told = Asked(daemon, capsys)
         assert told.exit == ExitStatus.NEEDS_PERSON

@@ -26,6 +26,12 @@ def _increase(metric: Metric, period: str) -> str:
     return f"increase({metric.name}[{period}])"
 
 
+def _away(connected: Metric) -> str:
+    # A replica that an error has stopped is connected to nothing: that is one alert, not three.
+    failed = f'{metrics.STATE.name}{{state="failed"}} == 1'
+    return f"{connected.name} == 0 unless on(channel, instance) {failed}"
+
+
 ALERTS: Final = (
     Alert(
         "MtsdDown", 'up{job="mtsd"} == 0', "1m", "critical",
@@ -38,12 +44,12 @@ ALERTS: Final = (
         "mtsd status names the transaction and what to do; then restart mtsd.",
     ),
     Alert(
-        "MtsdSourceNotConnected", f"{metrics.SOURCE_CONNECTED.name} == 0", "2m", "critical",
+        "MtsdSourceNotConnected", _away(metrics.SOURCE_CONNECTED), "2m", "critical",
         "the source is not connected",
         "mtsd status says why. If the target is away too, that comes first.",
     ),
     Alert(
-        "MtsdTargetNotConnected", f"{metrics.TARGET_CONNECTED.name} == 0", "1m", "critical",
+        "MtsdTargetNotConnected", _away(metrics.TARGET_CONNECTED), "1m", "critical",
         "the target is not connected",
         "mtsd status says why; mtsd goes on by itself once the target is back.",
     ),

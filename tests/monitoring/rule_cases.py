@@ -24,6 +24,9 @@ class Case:
     """Those that the alert has beside the target's, as promtool's `name="value"`."""
 
 
+_FAILED: Final = 'mtsd_state{state="failed"}'
+
+
 def _flat(value: float) -> str:
     return f"{value:g}x{_MINUTES}"
 
@@ -35,11 +38,13 @@ CASES: Final = (
     ),
     Case(
         "MtsdSourceNotConnected",
-        {"mtsd_source_connected": _flat(0)}, {"mtsd_source_connected": _flat(1)},
+        {"mtsd_source_connected": _flat(0), _FAILED: _flat(0)},
+        {"mtsd_source_connected": _flat(0), _FAILED: _flat(1)},
     ),
     Case(
         "MtsdTargetNotConnected",
-        {"mtsd_target_connected": _flat(0)}, {"mtsd_target_connected": _flat(1)},
+        {"mtsd_target_connected": _flat(0), _FAILED: _flat(0)},
+        {"mtsd_target_connected": f"0x{_MINUTES - 4} 1x4", _FAILED: _flat(0)},
     ),
     Case(
         "MtsdWaitsForTarget", {"mtsd_state": _flat(1)}, {"mtsd_state": _flat(0)},
@@ -112,6 +117,12 @@ def cases_document(rules: Path) -> dict[str, object]:
     }
 
 
+def _series(name: str, labels: str) -> str:
+    """Return it with its own labels, if it has any, and these."""
+    name, _, own = name.rstrip("}").partition("{")
+    return f"{name}{{{','.join(filter(None, (own, labels)))}}}"
+
+
 def _test(case: Case, alert: Alert, *, fires: bool) -> dict[str, object]:
     series = case.fires if fires else case.rests
     labels = ",".join(filter(None, (_WHO, case.labels)))
@@ -126,7 +137,7 @@ def _test(case: Case, alert: Alert, *, fires: bool) -> dict[str, object]:
         "interval": "1m",
         "name": f"{alert.name} {'fires' if fires else 'rests'}",
         "input_series": [
-            {"series": f"{name}{{{labels}}}", "values": values} for name, values in series.items()
+            {"series": _series(name, labels), "values": values} for name, values in series.items()
         ],
         "alert_rule_test": [
             {

@@ -1,6 +1,7 @@
 """Draws what `mtsd top` shows. Texts of servers are shown as they are, never as markup."""
 
 from collections.abc import Iterator, Sequence
+from textwrap import wrap
 from typing import Final
 
 from rich.console import Group, RenderableType
@@ -10,12 +11,14 @@ from rich.text import Text
 from mtsd.cli.live.view import Rates, View, busiest, worker_of
 from mtsd.cli.output import printable
 from mtsd.cli.status_words import (
-    connection_in_words,
+    groups_in_words,
     lag_in_words,
     size_in_words,
     source_in_words,
+    target_in_words,
 )
 from mtsd.control.status import Status, WorkerStatus
+from mtsd.control.stop_status import LastStopStatus
 
 _KEYS: Final = "q quit   j/k choose a worker   enter look into it   f freeze it, or let it go on"
 _COLORS: Final = {
@@ -23,6 +26,9 @@ _COLORS: Final = {
     "connecting": "red", "applying": "green", "frozen": "yellow",
 }  # fmt: skip
 _FEWEST_ROWS: Final = 3
+_LONGEST_LINE: Final = 100
+_MOST_LINES: Final = 6
+"""Of why it has stopped."""
 
 
 def screen(status: Status, found: Rates, view: View, height: int) -> RenderableType:
@@ -57,14 +63,10 @@ def _head(status: Status, found: Rates) -> Iterator[Text]:
     channel = f", channel {status.channel}" if status.channel else ""
     doing = f": {status.doing}" if status.doing else ""
     yield _line("state", f"{status.state}{doing}{channel}", _COLORS.get(status.state, ""))
-    yield _line("source", status.source + source_in_words(status.connections))
-    yield _line(
-        "target", status.target + connection_in_words(status.connections.target, status.doing)
-    )
+    yield _line("source", status.source + source_in_words(status))
+    yield _line("target", status.target + target_in_words(status))
     if status.last_stop is not None:
-        yield _line(
-            "stopped", f"{status.last_stop.time}: {' '.join(status.last_stop.text.split())}"
-        )
+        yield from _stopped(status.last_stop)
     behind = status.source_log.bytes_behind
     behind_in_words = "" if behind is None else f", {size_in_words(behind)} behind the source's end"
     yield _line("lag", lag_in_words(status) + behind_in_words)
@@ -73,13 +75,21 @@ def _head(status: Status, found: Rates) -> Iterator[Text]:
         f"{found.groups:,.0f}/s in {found.transactions:,.0f} transactions of the target/s",
     )
     reading = f", reading waits: {status.reading_waits_for}" if status.reading_waits_for else ""
-    yield _line(
-        "pending",
-        f"{status.pending_groups:,} groups, {size_in_words(status.pending_bytes)}{reading}",
-    )
+    if status.workers:
+        groups, size = groups_in_words(status.pending_groups), status.pending_bytes
+        yield _line("pending", f"{groups}, {size_in_words(size)}{reading}")
     yield _line("executed", str(status.executed) or status.executed.gtid or "nothing yet")
     for warning in status.warnings:
         yield _line("warning", warning, "yellow")
+
+
+def _stopped(stop: LastStopStatus) -> Iterator[Text]:
+    """Yield why it has stopped: at most some lines, `mtsd status` has all of it."""
+    lines = wrap(f"{stop.time}: {' '.join(stop.text.split())}", _LONGEST_LINE)
+    for number, line in enumerate(lines[:_MOST_LINES]):
+        yield _line("" if number else "stopped", line)
+    if len(lines) > _MOST_LINES:
+        yield _line("", "mtsd status says all of it", "dim")
 
 
 def _table(names: Sequence[str], left: Sequence[str]) -> Table:
@@ -93,7 +103,9 @@ def _cell(text: str, style: str = "") -> Text:
     return Text(printable(text), style)
 
 
-def _workers(status: Status, found: Rates, view: View, most: int) -> Table:
+def _workers(status: Status, found: Rates, view: View, most: int) -> RenderableType:
+    if not status.workers:
+        return Text("no worker runs", "dim")
     table = _table(
         ("worker", "state", "queued", "bytes", "groups/s", "commits", "retries", "busy", "last"),
         ("state", "last"),

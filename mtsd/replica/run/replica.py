@@ -286,7 +286,7 @@ class Replica:
             workers=tuple(self._worker_statistics(worker) for worker in self._workers),
             partitions=tuple(scheduler.partitions()),
             pending_by_database=pending_by_database(scheduler.unfinished_groups()),
-            source_log=self._source_log.found,
+            source_log=self._source_log.found(self._stream.server),
             heard_at=self._stream.heard_at,
             in_doubt=self._checkpointer.in_doubt,
             warnings=self._checkpointer.guard.warnings,
