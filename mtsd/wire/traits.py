@@ -45,6 +45,8 @@ class ServerTraits:
     binlog_in_engine: bool = False
     """MariaDB 12.3: its binary log is inside InnoDB (binlog_storage_engine): who reads it is told
     neither files nor offsets."""
+    observes_locks: bool = False
+    """Whether performance_schema is ON: without it a MySQL's table of lock waits is empty."""
 
     @property
     def rules_ignore_case(self) -> bool:
@@ -91,7 +93,7 @@ async def read_traits(connection: Connection, known: ServerTraits | None = None)
         " 'lower_case_table_names', 'explicit_defaults_for_timestamp', 'binlog_storage_engine',"
         " 'gtid_strict_mode', 'hostname', 'port',"
         " 'report_host', 'report_port',"
-        " 'innodb_native_foreign_keys')"
+        " 'innodb_native_foreign_keys', 'performance_schema')"
     )
     variables = {str(name).lower(): str(value) for name, value in rows}
     return ServerTraits(
@@ -114,4 +116,5 @@ async def read_traits(connection: Connection, known: ServerTraits | None = None)
         loses_cascade_errors=variables.get("innodb_native_foreign_keys") == "OFF",
         gtid_strict_mode=variables.get("gtid_strict_mode") == "ON",
         binlog_in_engine=variables.get("binlog_storage_engine", "") != "",
+        observes_locks=variables.get("performance_schema") == "ON",
     )

@@ -43,9 +43,12 @@ class Packets:
     async def sessions_waiting(self) -> frozenset[int] | None:
         """Return the ids of the target's sessions that wait for a lock of the open transaction.
 
-        None if the user may not read the server's lock tables.
+        None if the user may not read the server's lock tables, or nothing is in them.
         """
-        return await sessions_waiting(self._connection, self._session.family)
+        session = self._session
+        if session.family.grants_locks_by_table and not session.traits.observes_locks:
+            return None
+        return await sessions_waiting(self._connection, session.family)
 
 
 async def send_commit(session: TargetSession, bundle: Bundle, reached: FaultHook) -> int:

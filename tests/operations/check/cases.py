@@ -669,6 +669,11 @@ CASES = (
         ),
     ),
     Case(
+        Kind.LOCKS_UNOBSERVED, "performance_schema is OFF",
+        replica(consistency="any_time"),
+        target=target(variables={"performance_schema": "OFF"}),
+    ),
+    Case(
         Kind.LOCKS_UNREADABLE, "GRANT PROCESS ON *.* TO 'mtsd'@'%'",
         replica(consistency="any_time"),
     ),

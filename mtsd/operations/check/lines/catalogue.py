@@ -493,6 +493,13 @@ class Kind(KindOfLine):
         " for a lock of a later one is held up for a second each time",
         "{grants}",
     )
+    LOCKS_UNOBSERVED = warning(
+        "target lock waits",
+        "performance_schema is OFF, so nobody can see who waits for whom: with"
+        ' consistency = "any_time", an earlier transaction that waits for a lock of a later one is'
+        " held up for a second each time",
+        "start the target with performance_schema = ON",
+    )
     XA_UNLOGGED = warning("target XA transactions", UNLOGGED.found, UNLOGGED.remedy)
     XA_ATTACHED = warning("target XA transactions", ATTACHED.found, ATTACHED.remedy)
     XA_UNLISTED = warning(

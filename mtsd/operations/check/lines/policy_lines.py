@@ -134,10 +134,13 @@ def _key_lines(source: ServerFacts, target: TargetFacts | None) -> Iterator[Line
 
 
 def commit_order_lines(settings: Settings, target: ServerFacts) -> Iterator[Line]:
-    """Yield a line if commits keep the source's order and the target's locks cannot be read."""
+    """Yield lines if commits keep the source's order and the target's locks cannot be seen."""
     replica = settings.replica
     if replica.consistency != "any_time" or replica.parallel_workers in {0, 1}:
         return
+    observed = target.variables.get("performance_schema", "ON") == "ON"
+    if TARGETS[target.flavour].grants_locks_by_table and not observed:
+        yield Kind.LOCKS_UNOBSERVED.line()
     held = HeldPrivileges.of(target.grants)
     lacking = missing(held, LOCKS, target.server)
     texts = list(lacking)
