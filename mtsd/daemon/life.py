@@ -26,7 +26,8 @@ from mtsd.daemon.large_retries import LargeGroupRetries
 from mtsd.daemon.last_stop import StopKeeper
 from mtsd.daemon.logging import set_up_logging
 from mtsd.daemon.notify import Notifier
-from mtsd.daemon.status import NO_PAST, DaemonState, status_of
+from mtsd.daemon.past import NO_PAST
+from mtsd.daemon.status import DaemonState, status_of
 from mtsd.daemon.status_tables import status_tables
 from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultHook, nothing

@@ -1,4 +1,4 @@
-from mtsd.daemon.status import NEEDS_NOTHING, Needs
+from mtsd.daemon.past import NEEDS_NOTHING, Needs
 
 
 def test_how_long_the_source_keeps_what_is_needed() -> None:
