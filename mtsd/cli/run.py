@@ -16,6 +16,7 @@ from mtsd.cli.arguments import (
 from mtsd.daemon import signals
 from mtsd.daemon.life import Daemon
 from mtsd.daemon.logging import set_up_logging
+from mtsd.daemon.memory import memory_given_back
 from mtsd.model.until import (
     Until,
     UntilAfterGtids,
@@ -107,9 +108,10 @@ def run(args: argparse.Namespace) -> int:
 
     async def live() -> int:
         try:
-            return await Daemon(
-                settings, os.environ, lambda: read_configuration(args), until=args.until
-            ).run()
+            async with memory_given_back():
+                return await Daemon(
+                    settings, os.environ, lambda: read_configuration(args), until=args.until
+                ).run()
         finally:
             # The event loop resets the signals to their defaults, but the exit status is decided.
             signals.hold()

@@ -65,6 +65,10 @@ def bytes_behind(files: Sequence[BinlogFile], executed: Position, received: Posi
     for file in files:
         offsets[file.name] = end
         end += file.size
+    unlisted = bool(files) and bool(executed.file) and executed.file not in offsets
+    if unlisted and executed.file == received.file:
+        # The list is older than the file, unless that is purged: then nothing is read from it.
+        return max(0, received.offset - executed.offset)
     if executed.file not in offsets or not received.file:
         # Nothing was listed; or purged; or the position is known by GTID only.
         return None

@@ -6,6 +6,8 @@ from typing import Final
 from mtsd.control import metrics
 
 _CHOSEN: Final = '{instance=~"$instance",channel=~"$channel"}'
+_WHOSE: Final = "{{instance}} {{channel}}"
+"""In each legend: several daemons may be chosen."""
 _WIDTH: Final = 12
 _HEIGHT: Final = 8
 
@@ -131,7 +133,7 @@ def dashboard_document() -> dict[str, object]:
                 "targets": [
                     {
                         "refId": chr(ord("A") + index), "expr": expression,
-                        "legendFormat": legend, "datasource": source,
+                        "legendFormat": f"{legend} {_WHOSE}", "datasource": source,
                     }
                     for index, (expression, legend) in enumerate(panel.queries)
                 ],

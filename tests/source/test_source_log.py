@@ -15,6 +15,7 @@ FILES = (BinlogFile("b.1", 1000), BinlogFile("b.2", 500), BinlogFile("b.3", 200)
         # More has been read than was listed, also in a file that began later.
         (Position("b.3", 200), Position("b.3", 350), 150),
         (Position("b.3", 200), Position("b.4", 40), 40),
+        (Position("b.4", 40), Position("b.4", 90), 50),
         # Purged, or known by GTID only.
         (Position("b.0", 10), Position("b.3", 200), None),
         (NOWHERE, NOWHERE, None),
