@@ -215,7 +215,7 @@ def test_failover_promotion_and_upgrade(
         daemon.source = third
         daemon.settings["source.port"] = third.port
         insert(third, "after the failover")
-        check, run, end, left, place, events = Page("failover.md").steps
+        check, run, end, left, place, events, back = Page("failover.md").steps
         daemon.configure()
         shell.run(*check)
         assert run == ["mtsd run --config config.toml"]
@@ -234,6 +234,16 @@ def test_failover_promotion_and_upgrade(
         shell.run(*events)
         ((enabled,),) = target.sql("SELECT status FROM information_schema.events")
         assert enabled == "ENABLED"
+        (folder := tmp_path / "back").mkdir()
+        other: dict[str, Value] = {"source.start": "", "source.server_id": 4203}
+        returning = DaemonProcess(target, third, folder, other)
+        (of_commands := tmp_path / "back.toml").write_text(toml(returning.settings))
+        of_commands.chmod(0o600)
+        shell.run(*back)
+        insert(target, "after the promotion")
+        catch_up(returning)
+        assert len(third.sql(ROWS)) == 3
+        assert third.sql(ROWS) == target.sql(ROWS)
         pair.discard()
         third.discard()
 
