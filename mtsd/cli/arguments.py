@@ -71,7 +71,7 @@ def load_configuration(
         raise SystemExit(ExitStatus.BAD_USAGE) from None
     for warning in loaded.warnings:
         report(f"warning: {warning}")
-    remember(_options(_file(args, environ), args.overrides, environ))
+    remember(_options(configuration_file(args, environ), args.overrides, environ))
     return loaded
 
 
@@ -82,14 +82,14 @@ def read_configuration(
     environ = os.environ if environ is None else environ
     credentials = environ.get("CREDENTIALS_DIRECTORY")
     return load(
-        _file(args, environ),
+        configuration_file(args, environ),
         dict(args.overrides),
         environ,
         Path(credentials) if credentials else None,
     )
 
 
-def _file(args: argparse.Namespace, environ: Mapping[str, str]) -> Path:
+def configuration_file(args: argparse.Namespace, environ: Mapping[str, str]) -> Path:
     """Return the file of settings. Raises ConfigurationError if none is named and none is there."""
     named: Path | None = args.config
     if named is not None:

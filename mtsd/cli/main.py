@@ -27,6 +27,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "position": "show or change the position on the target",
         "takeover": "go on where the server's own replica stops",
         "handover": "let the server's own replica go on where mtsd has stopped",
+        "switchover": "let the application write to the target, with a way back",
         "distribute": "bind, pin and weigh databases, or freeze a worker, of a running daemon",
         "resolve": "settle an in-doubt group",
         "skip": "skip the group that stopped the replica",

@@ -18,6 +18,7 @@ from mtsd.control.probes import probes
 from mtsd.control.reload_route import NotNowError, reload_route
 from mtsd.control.status import DistributionStatus, State, Status
 from mtsd.control.status_route import status_route
+from mtsd.control.stop_route import stop_route
 from mtsd.daemon import signals
 from mtsd.daemon.announcing import announced, log_reload, log_repair, log_start
 from mtsd.daemon.answering import answering
@@ -99,6 +100,7 @@ class Daemon:
             status_route(self.status),
             reload_route(self.reload),
             distribute_route(self.distribute),
+            stop_route(self.stop, self._stopping.is_set),
         )
         async with AsyncExitStack() as running:
             try:

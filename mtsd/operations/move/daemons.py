@@ -1,0 +1,108 @@
+"""What a switch asks of a daemon: how it is, to stop, and to start again."""
+
+import asyncio
+import contextlib
+import shlex
+import subprocess
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from mtsd.config import Settings
+from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, fetch_status, post
+from mtsd.control.status import Status
+from mtsd.model.errors import NeedsPersonError
+
+CONFIG: Final = "{config}"
+NAME: Final = "{name}"
+"""What stands for the file of a daemon, and its name without .toml, in what starts it."""
+_LOOK_S: Final = 0.01
+_LAST_WORDS: Final = 2000
+
+
+async def until(holds: Callable[[], Awaitable[bool]]) -> None:
+    """Return once something holds; whoever calls it limits the time."""
+    while True:
+        if await holds():
+            return
+        await asyncio.sleep(_LOOK_S)
+
+
+@dataclass(frozen=True, slots=True)
+class Replication:
+    """One direction: its settings, and the file that they are from."""
+
+    settings: Settings
+    config: Path
+
+
+class DaemonOf:
+    """The daemon of a direction, asked over its status socket; `start` is a command.
+
+    What the command says goes to the file `log`.
+    """
+
+    def __init__(self, replication: Replication, start: str, log: Path) -> None:
+        self.replication = replication
+        self._start = start
+        self._log = log
+
+    async def status(self) -> Status | None:
+        """Return its status; None if it does not run. Raises DaemonUnavailableError."""
+        socket = self.replication.settings.status.socket
+        if socket is None:
+            raise NeedsPersonError(
+                f"{self.replication.config}: [status] socket is needed: a switch asks the daemon"
+            )
+        try:
+            status = await asyncio.to_thread(fetch_status, socket)
+        except DaemonUnavailableError:
+            # It ends in this moment: the next answer counts.
+            await asyncio.sleep(_LOOK_S)
+            status = await asyncio.to_thread(fetch_status, socket)
+        return status
+
+    async def stop(self) -> None:
+        """Stop it gracefully, and wait until it has ended; nothing to do if it does not run."""
+        if await self.status() is None:
+            return
+        socket = self.replication.settings.status.socket
+        if socket is not None:
+            # It may stop already.
+            with contextlib.suppress(DaemonRefusedError):
+                await asyncio.to_thread(post, socket, "/stop")
+        await until(self._has_ended)
+
+    async def _has_ended(self) -> bool:
+        return await self.status() is None
+
+    def start(self) -> None:
+        """Run the command that starts it, without waiting. Raises NeedsPersonError."""
+        config = self.replication.config
+        command = self._start.replace(CONFIG, shlex.quote(str(config)))
+        words = shlex.split(command.replace(NAME, shlex.quote(config.stem)))
+        try:
+            with self._log.open("ab") as log:
+                self._process = subprocess.Popen(  # noqa: S603 - who runs the command has named it
+                    words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                )
+        except OSError as error:
+            raise NeedsPersonError(f"{shlex.join(words)} cannot be run: {error.strerror}") from None
+
+    async def wait_until_running(self) -> Status:
+        """Wait until it replicates. Raises NeedsPersonError if it stops, or cannot be started."""
+        while True:
+            # In this order: what has ended successfully may have started it.
+            ended = self._process.poll()
+            status = await self.status()
+            if status is not None and status.state == "running" and status.lag_seconds is not None:
+                return status
+            failed = status is not None and status.state == "failed"
+            if failed or (ended and status is None):
+                raise NeedsPersonError(f"the daemon does not start: {self._last_words()}")
+            await asyncio.sleep(_LOOK_S)
+
+    def _last_words(self) -> str:
+        said = self._log.read_bytes()[-_LAST_WORDS:].decode("utf-8", "replace")
+        return " ".join(said.split()) or f"{self._start} says nothing"

@@ -1,0 +1,228 @@
+"""What the steps of a switch do themselves: they ask both servers, and both daemons."""
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Final
+
+from mtsd.config import Settings
+from mtsd.model.errors import NeedsPersonError, ServerError
+from mtsd.model.gtid import GtidSet
+from mtsd.model.position import Position
+from mtsd.operations.move.admin import AdminSession
+from mtsd.operations.move.daemons import DaemonOf, until
+from mtsd.operations.move.fence import remove_fence, set_fence
+from mtsd.operations.move.log_end import LogEnd, read_end
+from mtsd.operations.move.writers import ServerSession, read_writers
+from mtsd.operations.position import Meant, reset_position, set_position
+from mtsd.operations.recorded import read_recorded
+from mtsd.replica.guards.executed_beyond import count_missing
+from mtsd.wire.traits import ServerTraits
+
+_LOOK_S: Final = 0.01
+_MEANT: Final = Meant(back=True, forward=True)
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchWishes:
+    """What a person has said about a switch, beside what holds for every move.
+
+    `kill` ends the sessions that keep the source from becoming quiet, after `grace` seconds.
+    """
+
+    back: bool = False
+    max_lag: float = 5.0
+    longest: float = 5.0
+    """Seconds that a statement or a transaction of a writer may have run before a switch."""
+    grace: float = 1.0
+    kill: bool = False
+    events: bool = False
+    put_back: bool = False
+
+
+class SwitchWork:
+    """The tasks of a switch, which share what they find."""
+
+    def __init__(
+        self,
+        forth: DaemonOf,
+        back: DaemonOf,
+        sessions: tuple[AdminSession, AdminSession],
+        traits: tuple[ServerTraits, ServerTraits],
+        wishes: SwitchWishes,
+    ) -> None:
+        self._forth = forth
+        self._back = back
+        self._source, self._target = sessions
+        self._traits = traits
+        self._wishes = wishes
+        self._began = 0.0
+        self._end: LogEnd | None = None
+        # What may have been done, even if it was interrupted.
+        self._stopping = False
+        self._fencing = False
+        self._beginning = False
+        self._starting = False
+        self._had_position = False
+        self.proof = ""
+        self.tasks = {
+            "rehearse": self._rehearse, "cut off": self._cut_off, "applied": self._applied,
+            "quiet": self._quiet, "stop": self._stop, "equal": self._equal, "fence": self._fence,
+            "unfence": self._unfence, "restart": self._restart, "begin": self._begin,
+            "start back": self._start_back, "stop back": self._stop_back,
+            "forget back": self._forget_back, "prove": self._prove,
+        }  # fmt: skip
+
+    def assume_all(self) -> None:
+        """Take it that a former command has done everything: it was killed."""
+        self._stopping = self._fencing = self._beginning = self._starting = True
+        self._had_position = True
+
+    @property
+    def _way_there(self) -> Settings:
+        return self._forth.replication.settings
+
+    @property
+    def _way_back(self) -> Settings:
+        return self._back.replication.settings
+
+    async def _rehearse(self) -> str:
+        self._had_position = await read_recorded(self._way_back) is not None
+        end = await read_end(self._target, self._traits[1])
+        await set_position(self._way_back, end.start(), _MEANT, dry_run=True)
+        self._began = monotonic()
+        return ""
+
+    async def _cut_off(self) -> str:
+        writers = await read_writers(self._source)
+        long = [
+            each
+            for each in writers.sessions
+            if each.seconds >= self._wishes.longest
+            and (each.statement or each.id in writers.changing)
+        ]
+        return await self._kill(long)
+
+    async def _applied(self) -> str:
+        self._end = await read_end(self._source, self._traits[0])
+        await self._wait_for(self._forth, self._end)
+        return f"the target has all up to {self._end}"
+
+    async def _wait_for(self, daemon: DaemonOf, end: LogEnd) -> None:
+        async def has_all() -> bool:
+            status = await daemon.status()
+            if status is None or status.state == "failed":
+                why = "" if status is None else f": {status.last_error}"
+                raise NeedsPersonError(f"the daemon of {daemon.replication.config} has ended{why}")
+            place = status.executed
+            gtids = GtidSet.parse(place.gtid) if place.gtid else None
+            return not end.lacking_in(gtids, Position(place.file, place.pos))
+
+        await until(has_all)
+
+    async def _quiet(self) -> str:
+        deadline = monotonic() + self._wishes.grace
+        while left := (await read_writers(self._source)).open:
+            if monotonic() > deadline:
+                if self._wishes.kill:
+                    return await self._kill(left)
+                raise NeedsPersonError(
+                    f"{len(left)} transactions are left open on the source, and keep their locks:"
+                    f" {left[0]}; --kill ends them"
+                )
+            await asyncio.sleep(_LOOK_S)
+        return ""
+
+    async def _kill(self, sessions: Sequence[ServerSession]) -> str:
+        for each in sessions:
+            with contextlib.suppress(ServerError):
+                # It may have ended by itself.
+                await self._source.query(f"KILL {each.id}")
+        return "; ".join(f"killed {each}" for each in sessions)
+
+    async def _stop(self) -> str:
+        self._stopping = True
+        await self._forth.stop()
+        return ""
+
+    async def _equal(self) -> str:
+        recorded = await read_recorded(self._way_there)
+        now = await read_end(self._source, self._traits[0])
+        if recorded is None or self._end is None:
+            raise NeedsPersonError("the position of the replication is gone")
+        if now != self._end:
+            raise NeedsPersonError(
+                f"somebody has written to the source although it is read only, after {self._end}:"
+                " an account with the right to do so"
+            )
+        mark = recorded.channel.mark
+        lacks = now.lacking_in(mark.gtids, mark.position)
+        if lacks or recorded.in_doubt or len(recorded.executed):
+            raise NeedsPersonError(
+                f"the target does not have all of the source: {lacks or 'something is in doubt'}"
+            )
+        return f"equal at {now}"
+
+    async def _fence(self) -> str:
+        self._fencing = True
+        other = "switchover" if self._wishes.back else "switchover --back"
+        await set_fence(self._way_there, "the other direction, by a switch", command_words=other)
+        return ""
+
+    async def _unfence(self) -> str:
+        if self._stopping:
+            # Where the stop has not ended, nothing can be started.
+            await self._forth.stop()
+        if self._fencing:
+            await remove_fence(self._way_there)
+        return ""
+
+    async def _restart(self) -> str:
+        if self._stopping:
+            self._forth.start()
+        return ""
+
+    async def _begin(self) -> str:
+        end = await read_end(self._target, self._traits[1])
+        self._beginning = True
+        await set_position(self._way_back, end.start(), _MEANT)
+        return f"it begins at {end}"
+
+    async def _start_back(self) -> str:
+        self._starting = True
+        self._back.start()
+        await self._back.wait_until_running()
+        end = await read_end(self._target, self._traits[1])
+        await self._wait_for(self._back, end)
+        return "it runs, and has caught up"
+
+    async def _stop_back(self) -> str:
+        if self._starting:
+            await self._back.stop()
+        return ""
+
+    async def _forget_back(self) -> str:
+        if not self._beginning:
+            return ""
+        if not self._had_position:
+            await reset_position(self._way_back)
+            return "it has no position again"
+        other = "switchover --back" if self._wishes.back else "switchover"
+        await set_fence(self._way_back, "the other direction", command_words=other)
+        return ""
+
+    async def _prove(self) -> str:
+        milliseconds = (monotonic() - self._began) * 1000
+        end = self._end
+        if end is None:
+            raise NeedsPersonError("nothing was compared")
+        count = (
+            "" if end.gtids is None else f"{count_missing(end.gtids, GtidSet()):,} transactions, "
+        )
+        self.proof = (
+            f"switched over: {count}equal at {end}, pause {milliseconds:,.0f} ms;"
+            f" {self._back.replication.config.name} leads back"
+        )
+        return ""

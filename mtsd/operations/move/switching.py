@@ -1,0 +1,174 @@
+"""The steps of a switch of the writers, and what keeps one from beginning: nothing here waits.
+
+`source` and `target` are those of the replication that runs now. What is applied must be complete
+before the way back begins, and the way back must run before the application is let in: so there is
+no moment in which a write could be lost, or be on the new server only.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from mtsd.control.status import Status
+from mtsd.model.outcome.reason import Reason, Refused, refuse
+from mtsd.operations.move.own_settings import Difference
+from mtsd.operations.move.steps import MoveStatement, MoveStep, Task
+
+STOPPED = Reason(
+    "the daemon of {file} does not run",
+    "start it, and switch once it has caught up; after a switch that was killed, put that back with"
+    " --put-back",
+)
+NOT_RUNNING = Reason(
+    "the daemon of {file} is {state}: {error}", "switch once it runs and has caught up"
+)
+LATE = Reason(
+    "the daemon of {file} is {lag:.1f} s behind, more than {most:g} s",
+    "switch once it has caught up, or at a quieter time (--max-lag)",
+)
+DELAYED = Reason(
+    "[replica] delay of {file} is {delay} s", "set it to 0, so that the target is up to date"
+)
+RUNS_BACK = Reason(
+    "the daemon of {file}, which is the way back, runs already",
+    "stop it: a switch starts it when the target is complete",
+)
+NO_LOG = Reason(
+    "the target {address} writes no binary log, so that nothing leads back from it",
+    "start it with log_bin",
+)
+NOT_CROSSED = Reason(
+    "{file} does not lead back: its {role} is {there}, and not {here}",
+    "give it [source] and [target] of the other file, exchanged",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """Whether a server is read only; `super_read_only` is None where there is no such thing."""
+
+    read_only: bool
+    super_read_only: bool | None
+
+    def shut(self) -> str:
+        """Return the statement after which nobody writes."""
+        if self.super_read_only is None:
+            return "SET GLOBAL read_only = ON"
+        return "SET GLOBAL super_read_only = ON"
+
+    def for_replica(self) -> str:
+        """Return the statement after which only a replica writes; "" if that is so already."""
+        return "" if self.super_read_only is None else "SET GLOBAL super_read_only = OFF"
+
+    def as_before(self) -> str:
+        """Return the statement that brings this state back from `shut`, or from writable."""
+        if not self.read_only:
+            return "SET GLOBAL read_only = OFF"
+        return self.shut() if self.super_read_only else "SET GLOBAL read_only = ON"
+
+
+OPEN: Final = "SET GLOBAL read_only = OFF"
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """What decides a switch: both servers, and both daemons by the files of their settings."""
+
+    forth: str
+    back: str
+    source: Opened
+    target: Opened
+    events: tuple[str, ...] = ()
+    """Names of the target's events that are to be enabled, quoted."""
+    kill: bool = False
+    """Sessions of the source that run for long are ended."""
+
+
+def daemon_refusals(
+    config: str, status: Status | None, delay: int, most_lag: float
+) -> list[Refused]:
+    """Return why the daemon that runs now has not everything that a switch needs."""
+    if status is None:
+        return [refuse(STOPPED, file=config)]
+    if delay:
+        return [refuse(DELAYED, file=config, delay=delay)]
+    if status.state != "running" or status.lag_seconds is None:
+        error = status.last_error or status.doing or "a server is not connected"
+        return [refuse(NOT_RUNNING, file=config, state=status.state, error=error)]
+    if status.lag_seconds > most_lag:
+        return [refuse(LATE, file=config, lag=status.lag_seconds, most=most_lag)]
+    return []
+
+
+def opened_differences(source: Opened, target: Opened) -> list[Difference]:
+    """Return what is strange about who may write now."""
+    found = []
+    if source.read_only:
+        found.append(
+            Difference("source_read_only", "the source is read only already: nobody writes there")
+        )
+    if not target.read_only:
+        found.append(
+            Difference(
+                "target_writable",
+                "the target is not read_only: the application may have written there",
+            )
+        )
+    return found
+
+
+def steps_of(switch: Switch) -> tuple[MoveStep, ...]:
+    """Return the steps of a switch."""
+    shut = MoveStatement.plain("source", switch.source.shut())
+    opened = MoveStatement.plain("source", switch.source.as_before())
+    for_replica = switch.source.for_replica()
+    keep = [MoveStatement.plain("source", for_replica)] if for_replica else []
+    first = [Task("cut off", "ends the sessions that run for long")] if switch.kill else []
+    steps = [
+        MoveStep(
+            "see that the way back can begin",
+            (Task("rehearse", f"makes the position tables of {switch.back}, and looks"),),
+        ),
+        MoveStep("no more writes on the source: the pause begins", (*first, shut), (opened,)),
+        MoveStep(
+            "the last transaction",
+            (
+                Task("applied", "waits until the target has all of the source"),
+                Task("quiet", "waits until no transaction is left open on the source"),
+            ),
+        ),
+        MoveStep(
+            "replication ends in this direction",
+            (
+                Task("stop", f"stops the daemon of {switch.forth}"),
+                Task("equal", "compares its position with the end of the source"),
+                Task("fence", f"{switch.forth} does not start any more"),
+            ),
+            (
+                Task("unfence", f"{switch.forth} may start again"),
+                Task("restart", f"starts the daemon of {switch.forth}"),
+            ),
+        ),
+        MoveStep(
+            "the way back",
+            (
+                *keep,
+                Task("begin", f"{switch.back} begins at the end of the target"),
+                Task("start back", "starts its daemon, and waits until it has caught up"),
+            ),
+            (
+                Task("stop back", f"stops the daemon of {switch.back}"),
+                Task("forget back", f"{switch.back} does not start any more"),
+            ),
+        ),
+        MoveStep(
+            "the application is let in: the pause ends",
+            (MoveStatement.plain("target", OPEN), Task("prove", "says how long that was")),
+            (MoveStatement.plain("target", switch.target.as_before()),),
+            final=True,
+        ),
+    ]
+    if switch.events:
+        statements = [f"ALTER EVENT {name} ENABLE" for name in switch.events]
+        acts = tuple(MoveStatement.plain("target", each) for each in statements)
+        steps.append(MoveStep("enable the events", acts))
+    return tuple(steps)

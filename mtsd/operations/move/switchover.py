@@ -1,0 +1,210 @@
+"""`mtsd switchover`: the writers go to the target, and replication turns round."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from mtsd.apply.sql.literals import shown_name
+from mtsd.config import Settings
+from mtsd.model.errors import NeedsPersonError
+from mtsd.model.outcome.reason import Refused, refuse
+from mtsd.operations.move.accounts import lacking, read_accounts
+from mtsd.operations.move.admin import Admin, AdminSession, admin_endpoint
+from mtsd.operations.move.carrying_out import Hands, carry_out
+from mtsd.operations.move.daemons import DaemonOf
+from mtsd.operations.move.how import HowToMove
+from mtsd.operations.move.own_channel import words_of
+from mtsd.operations.move.own_settings import Difference, require_accepted
+from mtsd.operations.move.record import Record
+from mtsd.operations.move.steps import MoveStep
+from mtsd.operations.move.switch_work import SwitchWishes, SwitchWork
+from mtsd.operations.move.switching import (
+    NO_LOG,
+    NOT_CROSSED,
+    RUNS_BACK,
+    Opened,
+    Switch,
+    daemon_refusals,
+    opened_differences,
+    steps_of,
+)
+from mtsd.operations.move.writers import cut_off, read_writers
+from mtsd.operations.position import Meant
+from mtsd.operations.recorded import read_recorded
+from mtsd.replica.core.endpoints import endpoint
+from mtsd.wire.traits import ServerTraits, read_traits
+
+_LOOK_S: Final = 0.01
+_MEANT: Final = Meant(back=True, forward=True)
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchAdmins:
+    """The accounts for the server that is written to, and for the one that is to be."""
+
+    source: Admin | None
+    target: Admin | None
+
+
+async def switchover(
+    forth: DaemonOf,
+    back: DaemonOf,
+    admins: SwitchAdmins,
+    wishes: SwitchWishes,
+    how: HowToMove,
+    tell: Callable[[str], None],
+) -> str:
+    """Switch, or only say how; return the line that proves it, "" if nothing was done.
+
+    Raises NeedsPersonError if it is refused, or has failed and was put back; ServerError,
+    ConnectionLostError.
+    """
+    settings = forth.replication.settings
+    source = AdminSession(admin_endpoint("source", settings.source, admins.source))
+    target = AdminSession(admin_endpoint("target", settings.target, admins.target))
+    try:
+        traits = (
+            await read_traits(await source.connection()),
+            await read_traits(await target.connection()),
+        )
+        switch = Switch(
+            forth.replication.config.name,
+            back.replication.config.name,
+            await _opened(source),
+            await _opened(target),
+            await _events(target) if wishes.events else (),
+            kill=wishes.kill,
+        )
+        work = SwitchWork(forth, back, (source, target), traits, wishes)
+        steps = steps_of(switch)
+        hands = Hands({"source": source, "target": target}, work.tasks)
+        if wishes.put_back:
+            return await _put_back(switch, work, hands, how, tell)
+        refused = await _refusals(forth, back, traits, wishes)
+        if refused:
+            raise NeedsPersonError("; ".join(map(str, refused)))
+        differing = opened_differences(switch.source, switch.target)
+        differing += await _differences(
+            settings, (source, target), traits, wishes, _users(forth, back, admins)
+        )
+        if how.execute:
+            require_accepted(differing, how.accepted)
+        record = Record(tell, how.report if how.execute else None)
+        record.say(
+            f"writers go from {settings.source.address} to {settings.target.address}, and"
+            f" {switch.back} leads back"
+        )
+        for difference in differing:
+            record.say(f"differs: {difference}")
+        if not how.execute:
+            record.plan(steps)
+            return ""
+        await carry_out(steps, hands, record, how.timeout)
+        record.say(work.proof)
+        return work.proof
+    finally:
+        source.close()
+        target.close()
+
+
+async def _refusals(
+    forth: DaemonOf,
+    back: DaemonOf,
+    traits: tuple[ServerTraits, ServerTraits],
+    wishes: SwitchWishes,
+) -> list[Refused]:
+    settings, config = forth.replication.settings, forth.replication.config.name
+    status = await forth.status()
+    found = daemon_refusals(config, status, settings.replica.delay, wishes.max_lag)
+    other = back.replication.config.name
+    if await back.status() is not None:
+        found.append(refuse(RUNS_BACK, file=other))
+    if not traits[1].log_bin:
+        found.append(refuse(NO_LOG, address=settings.target.address))
+    crossed = back.replication.settings
+    for role, section, here in (
+        ("source", crossed.source, traits[1]),
+        ("target", crossed.target, traits[0]),
+    ):
+        session = AdminSession(endpoint(role, section))
+        try:
+            there = await read_traits(await session.connection())
+        finally:
+            session.close()
+        if there.uuid != here.uuid:
+            where = f"{here.place} ({here.uuid})"
+            said = f"{there.place} ({there.uuid})"
+            found.append(refuse(NOT_CROSSED, file=other, role=role, there=said, here=where))
+    return found
+
+
+async def _differences(
+    settings: Settings,
+    sessions: tuple[AdminSession, AdminSession],
+    traits: tuple[ServerTraits, ServerTraits],
+    wishes: SwitchWishes,
+    without: frozenset[str],
+) -> list[Difference]:
+    found = cut_off(await read_writers(sessions[0]), wishes.longest)
+    accounts = [await read_accounts(each, without) for each in sessions]
+    families = [words_of(each.server).follows_variable for each in traits]
+    found += lacking(accounts[0], accounts[1], same_family=families[0] == families[1])
+    recorded = await read_recorded(settings)
+    if recorded is not None and recorded.prepared:
+        found.append(
+            Difference(
+                "prepared",
+                f"{recorded.prepared} XA transactions are prepared on the target, which the source"
+                " has not completed: they keep their locks there",
+            )
+        )
+    return found
+
+
+async def _opened(session: AdminSession) -> Opened:
+    rows = await session.query(
+        "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only', 'super_read_only')"
+    )
+    found = {str(name).lower(): str(value) for name, value in rows}
+    above = found.get("super_read_only")
+    return Opened(found["read_only"] != "OFF", None if above is None else above == "ON")
+
+
+async def _events(session: AdminSession) -> tuple[str, ...]:
+    rows = await session.query(
+        "SELECT event_schema, event_name FROM information_schema.events"
+        " WHERE status LIKE '%SIDE_DISABLED'"
+    )
+    return tuple(".".join(shown_name(str(each)) for each in row) for row in rows)
+
+
+def _users(forth: DaemonOf, back: DaemonOf, admins: SwitchAdmins) -> frozenset[str]:
+    """Return the users that belong to replication, or to this command."""
+    both = (forth.replication.settings, back.replication.settings)
+    own = {section.user for each in both for section in (each.source, each.target)}
+    return frozenset(own | {each.user for each in (admins.source, admins.target) if each})
+
+
+async def _put_back(
+    switch: Switch, work: SwitchWork, hands: Hands, how: HowToMove, tell: Callable[[str], None]
+) -> str:
+    """Put back a switch whose command was killed, if the application was not let in."""
+    if not switch.target.read_only:
+        raise NeedsPersonError(
+            "the target is writable: the application may have written there, so nothing can be put"
+            " back; mtsd switchover --back switches to the other server"
+        )
+    record = Record(tell, how.report if how.execute else None)
+    steps = steps_of(replace(switch, source=replace(switch.source, read_only=False), events=()))
+    left = tuple(act for step in reversed(steps[:-1]) for act in step.undo)
+    undoing = MoveStep("put back what a switch has left", left)
+    if not how.execute:
+        record.plan((undoing,))
+        return ""
+    work.assume_all()
+    await carry_out(
+        (MoveStep("put back what a switch has left", left),), hands, record, how.timeout
+    )
+    proof = "put back: writers are on the source again, and replication goes on as before"
+    record.say(proof)
+    return proof

@@ -1,0 +1,115 @@
+"""Who writes to the server that is to be read only, and what of it would be cut off."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from mtsd.model.error_numbers import NOT_ALLOWED
+from mtsd.model.errors import ServerError
+from mtsd.operations.move.admin import AdminSession
+from mtsd.operations.move.own_settings import Difference
+from mtsd.wire.exchange import Value
+
+_DEFINES: Final = re.compile(
+    r"\s*(?:/\*.*?\*/\s*)*(?:ALTER|CREATE|DROP|RENAME|TRUNCATE|OPTIMIZE|REPAIR)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_OF_SERVER: Final = frozenset({"system user", "event_scheduler"})
+_RUNS: Final = frozenset({"Query", "Execute"})
+_SHOWN: Final = 3
+_TEXT: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSession:
+    """A session of somebody: what it runs, "" if nothing, and for how many seconds."""
+
+    id: int
+    user: str
+    statement: str
+    seconds: int
+
+    def __str__(self) -> str:
+        what = self.statement[:_TEXT] or "a transaction that is open"
+        return f"{self.user}, session {self.id}, for {self.seconds} s: {what}"
+
+
+@dataclass(frozen=True, slots=True)
+class Writers:
+    """The sessions of a server, without those of the server itself and of this command."""
+
+    sessions: tuple[ServerSession, ...]
+    changing: frozenset[int]
+    """Ids of those with a transaction that has changed rows."""
+    prepared: int | None
+    """How many XA transactions are prepared; None if the admin may not list them."""
+
+    @property
+    def open(self) -> tuple[ServerSession, ...]:
+        """Those with a transaction that has changed rows, and is not yet over."""
+        return tuple(each for each in self.sessions if each.id in self.changing)
+
+
+def sessions_of(rows: Sequence[Mapping[str, Value]], own: frozenset[int]) -> list[ServerSession]:
+    """Parse the rows of SHOW FULL PROCESSLIST, without the sessions with `own` ids."""
+    found = []
+    for row in rows:
+        session = ServerSession(
+            int(str(row["Id"])),
+            str(row["User"]),
+            str(row["Info"] or "") if str(row["Command"]) in _RUNS else "",
+            int(str(row["Time"] or 0)),
+        )
+        dumps = str(row["Command"]).startswith("Binlog Dump")
+        if session.user not in _OF_SERVER and session.id not in own and not dumps:
+            found.append(session)
+    return found
+
+
+def cut_off(writers: Writers, longest: float) -> list[Difference]:
+    """Return what would be cut off, or last longer than `longest` seconds."""
+    found = []
+    long = [
+        each
+        for each in writers.sessions
+        if each.seconds >= longest and (each.statement or each.id in writers.changing)
+    ]
+    if long:
+        shown = "; ".join(map(str, long[:_SHOWN]))
+        found.append(
+            Difference("long_writers", f"{len(long)} sessions run for long on the source: {shown}")
+        )
+    defining = [each for each in writers.sessions if _DEFINES.match(each.statement)]
+    if defining:
+        shown = "; ".join(map(str, defining[:_SHOWN]))
+        found.append(Difference("definitions", f"definitions run on the source: {shown}"))
+    if writers.prepared:
+        found.append(
+            Difference(
+                "prepared_on_source",
+                f"{writers.prepared} XA transactions are prepared on the source: nobody can commit"
+                " them there once it is read only",
+            )
+        )
+    return found
+
+
+async def read_writers(session: AdminSession) -> Writers:
+    """Query a server. Raises ServerError, ConnectionLostError."""
+    rows = await session.named("SHOW FULL PROCESSLIST")
+    ((own,),) = await session.query("SELECT CONNECTION_ID()")
+    changing = await session.query(
+        "SELECT trx_mysql_thread_id FROM information_schema.INNODB_TRX WHERE trx_rows_modified > 0"
+    )
+    prepared: int | None = None
+    try:
+        prepared = len(await session.query("XA RECOVER"))
+    except ServerError as error:
+        if error.number not in NOT_ALLOWED:
+            raise
+    return Writers(
+        tuple(sessions_of(rows, frozenset({int(str(own))}))),
+        frozenset(int(str(id_)) for (id_,) in changing),
+        prepared,
+    )

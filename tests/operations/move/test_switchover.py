@@ -1,0 +1,155 @@
+"""`mtsd switchover` there and back between real servers, under a load, and put back."""
+
+import shlex
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Self
+
+import pymysql
+import pytest
+
+from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, post
+from tests.fix_daemon import command, stops
+from tests.operations.move.moving import ROWS, SHOP
+from tests.pages.shell import Page
+from tests.replica.daemon_process import DaemonProcess
+from tests.servers.mysqld import GTIDS, Server
+from tests.servers.pair import Pair
+
+pytestmark = pytest.mark.servers
+
+START = f"sh -c '{sys.executable} -m mtsd run --config {{config}} &'"
+ACCOUNT = "CREATE USER app IDENTIFIED BY 'app'; GRANT SELECT, INSERT, UPDATE ON shop.* TO app"
+
+
+class Application:
+    """Writes to whichever of the servers takes it, each row once; knows what was acknowledged."""
+
+    def __init__(self, *servers: Server) -> None:
+        self._servers = servers
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._write, daemon=True)
+        self.acknowledged: set[str] = set()
+        self.longest_s = 0.0
+        """The longest time in which nothing was acknowledged."""
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ends.set()
+        self._thread.join(60)
+
+    def _write(self) -> None:
+        number, last, at = 0, time.monotonic(), 0
+        while not self._ends.is_set():
+            server = self._servers[at % len(self._servers)]
+            try:
+                with closing(server.client(user="app", password="app")) as client:
+                    while not self._ends.is_set():
+                        number += 1
+                        with client.cursor() as cursor:
+                            cursor.execute(f"INSERT INTO shop.orders (what) VALUES ('w{number}')")
+                        self.acknowledged.add(f"w{number}")
+                        now = time.monotonic()
+                        self.longest_s, last = max(self.longest_s, now - last), now
+                        time.sleep(0.002)
+            except pymysql.err.MySQLError:
+                at += 1
+                time.sleep(0.005)
+
+    def wait_for(self, more: int) -> None:
+        """Wait until that many more are acknowledged."""
+        count, deadline = len(self.acknowledged) + more, time.monotonic() + 60
+        while len(self.acknowledged) < count:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
+@contextmanager
+def both_ways(pair: Pair, folder: Path) -> Iterator[tuple[DaemonProcess, DaemonProcess]]:
+    """Make the files of both directions; at the end, no daemon of theirs runs."""
+    (there := folder / "there").mkdir()
+    (back := folder / "back").mkdir()
+    forth = DaemonProcess(pair.source, pair.target, there)
+    reverse = DaemonProcess(pair.target, pair.source, back, {"source.server_id": 4202})
+    for daemon in (forth, reverse):
+        daemon.settings["status.socket"] = str(daemon.folder / "mtsd.sock")
+        daemon.configure()
+    try:
+        yield forth, reverse
+    finally:
+        for daemon in (forth, reverse):
+            daemon.close()
+            wait_until(partial(has_ended, daemon))
+
+
+def has_ended(daemon: DaemonProcess) -> bool:
+    """Stop a daemon that a switch has started; return whether it has ended."""
+    try:
+        return post(daemon.folder / "mtsd.sock", "/stop") is None
+    except (DaemonRefusedError, DaemonUnavailableError):
+        return False
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def switch(
+    line: str, forth: DaemonProcess, reverse: DaemonProcess, *more: str, status: int = 0
+) -> str:
+    """Run a line of the page, with the files and the start of this test; return what is said."""
+    report = forth.folder / "report.txt"
+    report.unlink(missing_ok=True)
+    given = {"back.toml": str(reverse.config), "systemctl start mtsd@{name}": START}
+    words = [given.get(word, word) for word in shlex.split(line)[1:]]
+    at = words.index("--config")
+    del words[at : at + 2]
+    return command(forth, *words, *more, "--report", str(report), status=status)
+
+
+def test_there_and_back_under_a_load(tmp_path: Path) -> None:
+    (look,), (there,), (back,) = Page("switch.md").steps
+    with Pair(GTIDS, {**GTIDS, "read_only": 1}) as pair:
+        source, target = pair.source, pair.target
+        source.sql(f"{SHOP}; CREATE EVENT shop.e ON SCHEDULE EVERY 1 DAY DO DELETE FROM shop.x")
+        source.sql(ACCOUNT)
+        with both_ways(pair, tmp_path) as (forth, reverse):
+            assert "does not run" in switch(there, forth, reverse, status=3)
+            forth.start()
+            forth.wait_until_caught_up()
+            assert "on the source: SET GLOBAL super_read_only = ON" in switch(look, forth, reverse)
+            with Application(source, target) as application:
+                application.wait_for(20)
+                # Somebody has a transaction open that keeps locks: nothing remains of the try.
+                with closing(source.client()) as client, client.cursor() as cursor:
+                    client.begin()
+                    cursor.execute("INSERT INTO shop.orders (what) VALUES ('never')")
+                    said = switch(there, forth, reverse, "--grace", "0.1", status=3)
+                assert "1 transactions are left open" in said
+                assert "Everything is as it was before" in said
+                application.wait_for(20)
+                said = switch(there, forth, reverse, "--enable-events")
+                assert "switched over: " in said
+                assert forth.wait() == 0
+                application.wait_for(20)
+                assert target.sql("SELECT status FROM information_schema.events") == [("ENABLED",)]
+                assert "was handed over to the other direction" in stops(forth)
+                said = switch(back, forth, reverse)
+                assert "pause" in said
+                application.wait_for(20)
+            wait_until(lambda: target.sql(ROWS) == source.sql(ROWS))
+            rows = [what for _, what in source.sql(ROWS)]
+            assert len(set(rows)) == len(rows)
+            assert set(rows) >= application.acknowledged
+        pair.discard()
