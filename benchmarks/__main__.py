@@ -16,6 +16,7 @@ from benchmarks.parts import (
     copies,
     cpu,
     families,
+    kept_gtids,
     lag,
     large,
     loads,
@@ -50,6 +51,7 @@ PARTS: Final = (
     "stalls",
     "mixed",
     "loads",
+    "gtids",
 )
 DEFAULT_PARTS: Final = PARTS[:3]
 DURABLE: Final = "durable"
@@ -111,6 +113,8 @@ def main() -> int:
     measures["stalls"] = _stalls
     measures["mixed"] = _mixed
     measures["loads"] = _loads
+    if "gtids" in args.part:
+        print(kept_gtids.table(kept_gtids.measured(), kept_gtids.left_between()))
     if parts := [part for part in measures if part in args.part]:
         with installed(pure=args.pure):
             for part in parts:
