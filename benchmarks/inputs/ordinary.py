@@ -27,6 +27,7 @@ _AT_ONCE: Final = 20
 _SESSION: Final = (
     "SET SESSION transaction_isolation = 'READ-COMMITTED', cte_max_recursion_depth = 1000000"
 )
+_OF_STATEMENTS: Final = "SET SESSION binlog_format = 'STATEMENT'"
 
 Made = Iterator[list[str]]
 """The statements of one transaction after another."""
@@ -85,8 +86,9 @@ def _of(
     made: Callable[[Random, int], Made],
     *,
     connections: int = CONNECTIONS,
+    session: str = _SESSION,
 ) -> OrdinaryLoad:
-    """Return a load in the database `ordinary`, by so many connections.
+    """Return a load in the database `ordinary`, by so many connections that begin with `session`.
 
     `made` yields the transactions of a connection, from its random numbers and its first id.
     """
@@ -100,7 +102,7 @@ def _of(
             share = count // connections
             transactions = made(Random(f"{name} {connection}"), (connection + 1) * 10_000_000)
             with closing(server.client(flags=CLIENT.MULTI_STATEMENTS)) as client:
-                send(client, [_SESSION, "USE ordinary"])
+                send(client, [session, "USE ordinary"])
                 for begun in range(0, share, _AT_ONCE):
                     some = range(min(_AT_ONCE, share - begun))
                     send(client, [text for _ in some for text in next(transactions)])
@@ -180,6 +182,27 @@ def _databases(count: int) -> list[str]:
             f"CREATE TABLE ordinary{n}.items (id BIGINT PRIMARY KEY, name VARCHAR(40), amount INT)",
         )
     ]
+
+
+def _temporary(rng: Random, first: int) -> Made:
+    """Yield the transactions of a session that collects rows in temporary tables, over and over."""
+    connection = first // 10_000_000
+    for n in range(10_000_000):
+        id_ = first + n * 10
+        own, other = (f"ordinary{(connection + more) % 4}" for more in (0, n % 3 // 2))
+        rows = ", ".join(f"({id_ + row}, {rng.randrange(1000)})" for row in range(10))
+        yield [
+            f"CREATE TEMPORARY TABLE {own}.basket (id BIGINT PRIMARY KEY, amount INT, KEY (amount))"
+        ]
+        yield [f"INSERT INTO {own}.basket VALUES {rows}"]
+        yield [
+            "BEGIN",
+            f"INSERT INTO {other}.items SELECT id, 'from a basket', amount FROM {own}.basket",
+            f"UPDATE {other}.items SET amount = amount + 1 WHERE id = {id_}",
+            "COMMIT",
+        ]
+        yield [f"DROP TEMPORARY TABLE {own}.basket"]
+        yield [f"UPDATE {own}.items SET name = 'changed {n}' WHERE id = {id_ - 10}"]
 
 
 def _blobs(rng: Random, first: int) -> Made:
@@ -277,6 +300,14 @@ LOADS: Final[tuple[OrdinaryLoad, ...]] = (
         _databases(8),
         _with_definitions(50, 8),
         connections=1,
+    ),
+    _of(
+        "temporary tables, as statements",
+        8_000,
+        _databases(4),
+        _temporary,
+        connections=8,
+        session=_OF_STATEMENTS,
     ),
     _of(
         "blobs of 64 KB",
