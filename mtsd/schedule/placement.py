@@ -67,11 +67,13 @@ class Placement:
             first = self._first_of_pair(group, earlier)
         use = group.uses_temporary
         if use is not None:
-            forced = self._sessions.forced(use.thread, self._groups)
+            forced = self._sessions.forced(use.thread, self._groups, group.databases)
             worker, after, mark = self._policy.assign(group, self._view, forced)
-            self._sessions.assigned(use, worker)
+            self._sessions.assigned(use, worker, group.databases)
         elif first >= 0:
             worker, after, mark = self._policy.assign(group, self._view, first)
+        elif self._sessions.joined and (home := self._sessions.home_of_others(group)) >= 0:
+            worker, after, mark = self._policy.assign(group, self._view, home)
         else:
             worker, after, mark = self._policy.assign(group, self._view)
         if earlier and first < 0:

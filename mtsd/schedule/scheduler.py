@@ -87,7 +87,7 @@ class Scheduler:
         self.view = ScheduleView(
             self._groups, self._sizes, self.gaq, limits.batch_groups, self._frozen
         )
-        self.sessions = TemporarySessions(workers)
+        self.sessions = TemporarySessions(workers, by_names=policy.by_names)
         """Which of them hold temporary tables of the source."""
         self._waiters = Waiters(self.gaq)
         self._placement = Placement(

@@ -171,3 +171,29 @@ def test_nothing_waits_for_ever(operations: tuple[Operation, ...], between: Shap
         for name, use in zip("aba", uses_of(operations), strict=True)
     )
     crash_anywhere_once((first, between, second, third), RunSettings(workers=2))
+
+
+def use(thread: int, *tables: str, before: tuple[str, ...] = ()) -> TemporaryUse:
+    has, left = (frozenset(("a", name) for name in names) for names in (before, tables))
+    return TemporaryUse((1, thread), has, left, uses=True, only=False)
+
+
+def test_sessions_that_change_the_same_databases_meet_on_one_worker() -> None:
+    sessions = TemporarySessions(2)
+    sessions.assigned(use(7, "t"), 0, ["a"])
+    sessions.assigned(use(8, "u"), 1, ["b"])
+    assert [sessions.home([name]) for name in "abc"] == [0, 1, -1]
+    sessions.assigned(use(7, "t", before=("t",)), 0, ["a", "b"])
+    assert [sessions.home([name]) for name in "abc"] == [0, 0, -1]
+    assert sessions.forced((1, 8), [0, 0], ["b"]) == 1
+    sessions.assigned(use(8, before=("u",)), 1, ["b"])
+    assert sessions.forced((1, 8), [0, 0], ["b"]) == 0
+    assert sessions.forced((1, 9), [0, 0], ["c"]) == -1
+    sessions.assigned(use(7, before=("t",)), 0, ["a"])
+    assert sessions.forced((1, 8), [0, 0], ["b"]) == -1
+
+
+def test_where_databases_do_not_count_they_are_all_on_one_worker() -> None:
+    sessions = TemporarySessions(2, by_names=False)
+    sessions.assigned(use(7, "t"), 1, ["a"])
+    assert sessions.forced((1, 8), [0, 0], ["b"]) == 1

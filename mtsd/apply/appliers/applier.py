@@ -14,7 +14,7 @@ from mtsd.apply.position.position_tables import PositionTables
 from mtsd.apply.position.worker_records import WorkerRecords
 from mtsd.apply.rows.bundle import BASE64_SHARE, LARGEST_COMMAND_SHARE
 from mtsd.apply.session.retry import with_retries
-from mtsd.apply.session.session import TargetSession
+from mtsd.apply.session.session import TargetSession, next_gtid
 from mtsd.apply.session.xa import unusable
 from mtsd.apply.statements.definitions import begin_table, commit_definition, definition_of
 from mtsd.apply.statements.file_loads import FileLoads
@@ -28,7 +28,9 @@ from mtsd.model.fault_points import FaultHook, FaultPoint, nothing
 from mtsd.model.group import Group
 from mtsd.model.gtid import Gtid
 from mtsd.model.step import LoadFile, Rows, Statement, StatementKind, Step
+from mtsd.model.temporary_tables import TemporaryUse
 from mtsd.model.xa_xid import XaXid
+from mtsd.schedule.batches.temporary_runs import temporary_run
 from mtsd.schedule.done.worker_row import WorkerRow
 
 
@@ -135,28 +137,40 @@ class Applier:
         """
         self._start_over()
         steps = tuple(chain.from_iterable(group.steps for group in groups))
+        temporary = temporary_run(groups, self.temporary.creates_alike(definitions))
+        uses = [group.uses_temporary for group in groups if group.uses_temporary is not None]
         try:
             if await self.tables.may_run_routines(steps, definitions):
                 return False
-            run = await plain_run(self.session, groups)
+            run = await plain_run(self.session, groups, temporary)
         except NotPlainError:
             return False
         gtid = str(groups[0].gtid) if self.preserves else ""
+        await self.temporary.use_run(uses)
         try:
             await begin_plain(self.session, run, gtid, self._command_limit, self._reached)
-            await self.session.commit_left(self._position.advanced(row))
+            then = self.temporary.dropping(temporary.drops)
+            if then and self.preserves:
+                then = [next_gtid(""), *then]
+            await self.session.commit_left(self._position.advanced(row), then)
             await self._set_gtid("")
         except NotPlainError as error:
             text = f"{error}; they were rolled back, but a table without transactions has changed"
             undone = ServerError(ER.WARNING_NOT_COMPLETE_ROLLBACK, "HY000", text)
-            await self.undo(undone)
+            await self._undo_run(undone, uses)
             if undone.leaves_changes:
                 raise undone from error
             return False
         except MtsdError as error:
-            await self.undo(error)
+            await self._undo_run(error, uses)
             raise
+        self.temporary.used_run(groups, definitions)
         return True
+
+    async def _undo_run(self, error: MtsdError, uses: Sequence[TemporaryUse]) -> None:
+        await self.undo(error)
+        if not self.closed:
+            await self.temporary.undo_run(uses)
 
     async def apply_temporary(self, group: Group, row: WorkerRow) -> None:
         """Apply a group that changes nothing but temporary tables, and record it.

@@ -12,7 +12,7 @@ from mtsd.binlog.events.table_map import name_of
 from mtsd.model.errors import ServerError
 from mtsd.model.group import Group
 from mtsd.model.session import RowState
-from mtsd.model.step import QueryEvent, Rows, Statement, Step, state_of_rows
+from mtsd.model.step import QueryEvent, Rows, Statement, StatementKind, Step, state_of_rows
 
 
 class TableQuestions:
@@ -94,6 +94,17 @@ class TableQuestions:
         """Return whether statements may run a function or trigger of the target, or use a view."""
         queries = _queries(steps)
         return await self.known.engines.may_run_routines(self._connection, queries, definitions)
+
+    async def may_create_without_transactions(
+        self, steps: Sequence[Step], definitions: int
+    ) -> bool:
+        """Return whether statements may create a temporary table that cannot roll back."""
+        for step in steps:
+            if isinstance(step, Statement) and step.kind is StatementKind.TEMPORARY:
+                engines = self.known.engines
+                if await engines.may_create_temporary(self._connection, step.query, definitions):
+                    return True
+        return False
 
     async def read(self, database: str, table: str) -> TargetTable:
         """Return what the target knows about a table."""

@@ -1,7 +1,8 @@
 """A session on the target: its pinned state, its transactions, and the way back from statements."""
 
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from mtsd.apply.session.collations import read_collations
@@ -22,7 +23,6 @@ from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultHook, FaultPoint, nothing
 from mtsd.model.outcome.reason import Refused
 from mtsd.model.step import Satellite, Statement, Step
-from mtsd.model.temporary_tables import TableName
 from mtsd.model.xa_xid import XaXid
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
@@ -214,18 +214,23 @@ class TargetSession:
         await self.unguard()
         await self._commit([*record, b"COMMIT"])
 
-    async def commit_left(self, record: Sequence[bytes]) -> None:
-        """As `commit`, after returning from the state that statements have left."""
+    async def commit_left(self, record: Sequence[bytes], then: Sequence[bytes] = ()) -> None:
+        """As `commit`, after returning from the state that statements have left.
+
+        `then` is run behind the commit, which only ends the session if it fails.
+        """
         if self._left is None:
             raise RuntimeError("no statement has left its state")
         back = self.states.returning(*self._left)
         release = [b"RELEASE " + _GUARD] if self._is_guarded else []
         try:
-            await self._commit([*release, *back, *record, b"COMMIT"])
+            await self._commit([*release, *back, *record, b"COMMIT"], then)
         except ServerError as error:
             raise lost_in_cascade(error) if release else error from error
         self._is_guarded = False
         self._left = None
+        if then:
+            await self.clean_left(then, sent=True)
 
     async def _commit(self, statements: Sequence[bytes], then: Sequence[bytes] = ()) -> None:
         await self.reached(FaultPoint.BEFORE_COMMIT)
@@ -301,15 +306,20 @@ class TargetSession:
             self._collations = await read_collations(self.connection, self.family)
         return self._collations
 
-    async def clean_left(self, then: Sequence[bytes] = ()) -> None:
+    async def clean_left(self, then: Sequence[bytes] = (), *, sent: bool = False) -> None:
         """Return from the state that a statement was to leave, if one has; run `then`.
 
+        `sent`: the results of `then` are awaited already. If that fails, it is run once more.
         Raises ConnectionLostError: nothing else may run in that state.
         """
         left, self._left = self._left, None
         if left is None and not then:
             return
         sets = [*(self.states.returning(*left) if left is not None else ()), *then]
+        if sent:
+            with suppress(ServerError):
+                await self.connection.receive(len(sets))
+                return
         try:
             await insist(self.connection, lambda: self.connection.run(b";".join(sets), len(sets)))
         except ServerError as error:
@@ -317,19 +327,6 @@ class TargetSession:
             raise ConnectionLostError(
                 "target", f"its session cannot return from the state of a statement: {error}"
             ) from error
-
-    async def drop_temporary(self, thread_id: int, tables: Collection[TableName]) -> None:
-        """Drop temporary tables that statements of this thread of the source have created."""
-        dropped = b",".join(
-            literals.quoted(database) + b"." + literals.quoted(table)
-            for database, table in sorted(tables)
-        )
-        own = self.states.own[THREAD_ID]
-        await self.connection.run(
-            b"SET @@session.pseudo_thread_id=%d;DROP TEMPORARY TABLE IF EXISTS %b;"
-            b"SET @@session.pseudo_thread_id=%b" % (thread_id, dropped, own),
-            3,
-        )
 
     @property
     def lock_wait_s(self) -> bytes:

@@ -21,17 +21,25 @@ from typing import Final
 from mtsd.apply.session.satellites import before_statement, is_geometry
 from mtsd.apply.session.session import STATEMENTS_READ, TargetSession, next_gtid
 from mtsd.apply.session.session_state import changes
+from mtsd.apply.sql import literals
 from mtsd.apply.statements.source_statements import use_of
-from mtsd.binlog.sql.default_database import without_default_database
+from mtsd.apply.statements.statements import rewritten
 from mtsd.binlog.sql.long_text import LONGEST_READ
 from mtsd.binlog.sql.one_statement import surely_one
 from mtsd.model.errors import MtsdError, NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultHook, FaultPoint
 from mtsd.model.group import Group
-from mtsd.model.step import Satellite, Statement
+from mtsd.model.step import Satellite, Statement, StatementKind
+from mtsd.model.temporary_tables import TableName
+from mtsd.schedule.batches.temporary_runs import TemporaryRun
 
-_VERBS: Final = (b"INSERT", b"UPDATE", b"DELETE", b"REPLACE")
+_VERBS_OF: Final = {
+    StatementKind.DML: (b"INSERT", b"UPDATE", b"DELETE", b"REPLACE"),
+    StatementKind.TEMPORARY: (b"CREATE TEMPORARY ",),
+    StatementKind.DROP_TEMPORARY: (b"DROP ",),
+}
 """A statement that begins otherwise, with a comment for example, is applied by itself."""
+_QUERY: Final = b"SELECT"
 _RETURNS_ROWS: Final = b"RETURNING"
 _ON_LOCKS: Final = b"_LOCK"
 """In the names of the functions that could release mtsd's own lock."""
@@ -50,6 +58,8 @@ class _Part:
 
     sql: bytes
     count: int
+    may_warn: bool = False
+    """Whether a warning of the last one says nothing of what it has done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +75,14 @@ class PlainRun:
 
 
 def is_plain(statement: Statement) -> bool:
-    """Return whether a statement, a DML one, returns no rows and takes and releases no locks.
+    """Return whether a statement returns no rows and takes and releases no locks.
 
-    Nor does it fire triggers of tables that it does not name, by a cascade.
+    Nor does it fire triggers of tables that it does not name, by a cascade. It changes rows, or
+    creates or drops temporary tables.
     """
-    text = statement.query.statement[: len(_VERBS[-1])].upper()
-    if not text.startswith(_VERBS) or statement.query.context.enable_cascade_triggers:
+    verbs = _VERBS_OF[statement.kind]
+    text = statement.query.statement[: max(map(len, verbs))].upper()
+    if not text.startswith(verbs) or statement.query.context.enable_cascade_triggers:
         return False
     if len(statement.query.statement) > LONGEST_READ:
         return False
@@ -78,19 +90,21 @@ def is_plain(statement: Statement) -> bool:
     return _RETURNS_ROWS not in whole and _ON_LOCKS not in whole
 
 
-async def plain_run(session: TargetSession, groups: Sequence[Group]) -> PlainRun:
+async def plain_run(
+    session: TargetSession, groups: Sequence[Group], temporary: TemporaryRun
+) -> PlainRun:
     """Return what to send for groups of statements, which may not run any routine.
 
     Raises NotPlainError, ServerError, ConnectionLostError.
     """
-    found: list[Statement] = []
+    found: list[tuple[Statement, TableName | None]] = []
     for group in groups:
-        for step in group.steps:
+        for step in group.steps if group.number not in temporary.behind else ():
             if not isinstance(step, Statement) or not is_plain(step):
                 raise NotPlainError("a statement is not plain")
-            found.append(step)
+            found.append((step, temporary.emptied.get(group.number)))
     try:
-        statements = [session.states.translated(each) for each in found]
+        statements = [session.states.translated(each) for each, _ in found]
         satellites = tuple(each for statement in statements for each in statement.satellites)
         if any(map(is_geometry, satellites)):
             # The block that sets it is not one under every sql_mode that statements before leave.
@@ -103,7 +117,7 @@ async def plain_run(session: TargetSession, groups: Sequence[Group]) -> PlainRun
     state = own
     database: str | None = None
     parts: list[_Part] = []
-    for statement in statements:
+    for statement, (_, emptied) in zip(statements, found, strict=True):
         sql: list[bytes] = []
         if state[_CLIENT] != own[_CLIENT]:
             # Names are in the session's own character set.
@@ -121,14 +135,24 @@ async def plain_run(session: TargetSession, groups: Sequence[Group]) -> PlainRun
         if differing := changes(state, wanted):
             sql.append(differing)
         state = wanted
-        text = statement.query.statement
-        if not statement.query.database:
-            text = without_default_database(statement.query.text)
+        try:
+            _, text = rewritten(session, statement)
+            if emptied is not None:
+                text = b"DELETE FROM " + b".".join(map(literals.quoted, emptied))
+        except NotSupportedError as error:
+            raise NotPlainError(str(error)) from error
         if not surely_one(text, statement.query.context):
             raise NotPlainError("a text that may not be one statement in each way of reading it")
         sql.append(text)
-        parts.append(_Part(_END.join(sql), len(sql)))
+        parts.append(_Part(_END.join(sql), len(sql), _may_warn(statement)))
     return PlainRun(tuple(parts), state, satellites)
+
+
+def _may_warn(statement: Statement) -> bool:
+    """Return whether warnings of a statement say nothing of the rows that it has changed."""
+    if statement.kind is StatementKind.TEMPORARY:
+        return _QUERY not in statement.query.statement.upper()
+    return statement.kind is StatementKind.DROP_TEMPORARY
 
 
 async def begin_plain(
@@ -157,7 +181,7 @@ async def begin_plain(
         at = 0
         for part in packet:
             at += part.count
-            has_warned = has_warned or answers[at - 1].warnings > 0
+            has_warned = has_warned or (answers[at - 1].warnings > 0 and not part.may_warn)
     if has_warned:
         raise NotPlainError("one of several statements has left warnings")
 

@@ -55,10 +55,11 @@ async def as_run(
             "RENAME TABLE of a temporary table, which MySQL does not have:"
             f" {shown(query, _EXCERPT)}"
         )
-    return await aside(len(query.statement), lambda: _as_run(session, statement))
+    return await aside(len(query.statement), lambda: rewritten(session, statement))
 
 
-def _as_run(session: TargetSession, statement: Statement) -> tuple[Statement, bytes]:
+def rewritten(session: TargetSession, statement: Statement) -> tuple[Statement, bytes]:
+    """Return `as_run` of a statement that is no RENAME TABLE. Raises NotSupportedError."""
     query = statement.query
     text = query.statement
     if not query.database:

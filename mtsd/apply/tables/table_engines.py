@@ -27,9 +27,12 @@ class TableEngines:
     `definitions` that have been applied is the same.
     """
 
-    __slots__ = ("_any_suspects", "_definitions", "_suspects", "_transactional", "_ways")
+    __slots__ = (
+        "_any_suspects", "_definitions", "_of_temporary", "_suspects", "_transactional", "_ways",
+    )  # fmt: skip
 
     def __init__(self) -> None:
+        self._of_temporary = ""
         self._transactional: frozenset[str] | None = None
         self._suspects: dict[str, frozenset[str]] = {}
         self._any_suspects: bool | None = None
@@ -65,6 +68,26 @@ class TableEngines:
                 return True
         return False
 
+    async def may_create_temporary(
+        self, connection: Connection, statement: QueryEvent, definitions: int
+    ) -> bool:
+        """Return whether a CREATE TEMPORARY TABLE may create a table that cannot roll back.
+
+        It says so, or the target's default is such an engine, or it is like such a table.
+        """
+        self._forget_if_older(definitions)
+        words = await _words_of(statement)
+        transactional = await self.transactional(connection)
+        if "ENGINE" in words:
+            return words.isdisjoint(map(str.upper, transactional))
+        if await self._usual_of_temporary(connection) not in transactional:
+            return True
+        if "LIKE" in words:
+            for database in {statement.database, *await _qualifiers_of(statement)} - {""}:
+                if not words.isdisjoint(await self._suspects_of(connection, database)):
+                    return True
+        return False
+
     async def may_define(
         self, connection: Connection, statement: bytes, databases: Collection[str]
     ) -> bool:
@@ -88,6 +111,16 @@ class TableEngines:
             )
             self._transactional = frozenset(str(engine).lower() for (engine,) in rows)
         return self._transactional
+
+    @understood("target")
+    async def _usual_of_temporary(self, connection: Connection) -> str:
+        """Return the storage engine, in lower case, of temporary tables that name none."""
+        if not self._of_temporary:
+            ((engine,),) = await connection.query(
+                b"SELECT LOWER(COALESCE(@@default_tmp_storage_engine,@@default_storage_engine))"
+            )
+            self._of_temporary = str(engine)
+        return self._of_temporary
 
     def _forget_if_older(self, definitions: int) -> None:
         if definitions != self._definitions:

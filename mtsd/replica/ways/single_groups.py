@@ -23,6 +23,7 @@ from mtsd.replica.ways.xa_branch import apply_prepare
 from mtsd.replica.ways.xa_groups import apply_completion, without_transactions
 from mtsd.replica.ways.xa_runs import XaRuns
 from mtsd.schedule.batches.in_flight import Batch, Packet
+from mtsd.schedule.batches.temporary_runs import temporary_run
 from mtsd.schedule.done.executed_groups import ExecutedGroups
 from mtsd.schedule.done.worker_row import WorkerRow
 
@@ -94,12 +95,20 @@ class SingleGroups:
     async def protected(self, groups: Batch) -> Batch:
         """Return those from the first one on that can be rolled back, and are not applied again.
 
-        They consist of statements. Raises ServerError.
+        They consist of statements, and what they do to temporary tables can be done again, too.
+        Raises ServerError.
         """
+        found = groups
         for count, group in enumerate(groups):
-            if group.number in self._again or not await self._can_be_rolled_back(group):
-                return groups[:count]
-        return groups
+            if (
+                group.number in self._again
+                or not await self._can_be_rolled_back(group)
+                or not await self._temporary_can_be_rolled_back(group)
+            ):
+                found = groups[:count]
+                break
+        alike = self._applier.temporary.creates_alike(self._coordinator.definitions)
+        return found[: temporary_run(found, alike).groups]
 
     async def apply_plain(self, groups: Batch) -> bool:
         """Apply `protected` transactions of statements as one; return whether that was possible.
@@ -203,6 +212,17 @@ class SingleGroups:
         """
         definitions = self._coordinator.definitions
         return not await without_transactions(self._applier, group.steps, definitions)
+
+    async def _temporary_can_be_rolled_back(self, group: Group) -> bool:
+        """Return whether what a group changes in temporary tables can be rolled back."""
+        use = group.uses_temporary
+        if use is None:
+            return True
+        applier, definitions = self._applier, self._coordinator.definitions
+        created = not use.created or not await applier.tables.may_create_without_transactions(
+            group.steps, definitions
+        )
+        return applier.temporary.roll_back(use, created=created)
 
     async def _apply_bundle(self, batch: Batch) -> None:
         flight = self._flight

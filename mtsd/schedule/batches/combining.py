@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from mtsd.binlog.bytes.event_type import THREAD_SPECIFIC
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.step import Statement, StatementKind, Step
 
@@ -37,15 +36,16 @@ def may_share_statements(first: Group, later: Group) -> bool:
 def is_of_statements(group: Group) -> bool:
     """Return whether a group consists of statements that may succeed together with others.
 
-    Not one with rows, which need their format; nor with a file, with temporary tables, or with a
-    statement that failed on the source. One that has changed no row there ends like one on tables
-    without transactions: which it is, the target's tables tell.
+    Not one with rows, which need their format; nor with a file, or with a statement that failed on
+    the source. One that has changed no row there ends like one on tables without transactions:
+    which it is, the target's tables tell. What creates or drops temporary tables is no definition:
+    it commits nothing (see `temporary_runs`).
     """
     return (
         group.kind in _OF_STATEMENTS
+        and (group.kind is not GroupKind.DDL or group.uses_temporary is not None)
         and not group.unsupported
         and not group.rolled_back
-        and group.uses_temporary is None
         and all(map(_may_succeed_with_others, group.steps))
     )
 
@@ -53,9 +53,8 @@ def is_of_statements(group: Group) -> bool:
 def _may_succeed_with_others(step: Step) -> bool:
     return (
         isinstance(step, Statement)
-        and step.kind is StatementKind.DML
+        and step.kind in _IN_RUNS
         and step.file is None
-        and not step.flags & THREAD_SPECIFIC
         and not step.query.error_code
     )
 
@@ -84,6 +83,11 @@ def writes_system_tables(group: Group) -> bool:
 MAX_RECORDED: Final = 16
 """How many groups of XA transactions are recorded together: more save little, and those that wait
 for the first of them would wait for all."""
-_OF_STATEMENTS: Final = frozenset({GroupKind.STATEMENTS, GroupKind.NON_TRANSACTIONAL})
+_OF_STATEMENTS: Final = frozenset({
+    GroupKind.STATEMENTS, GroupKind.NON_TRANSACTIONAL, GroupKind.DDL,
+})  # fmt: skip
+_IN_RUNS: Final = frozenset({
+    StatementKind.DML, StatementKind.TEMPORARY, StatementKind.DROP_TEMPORARY,
+})  # fmt: skip
 _XA: Final = frozenset({GroupKind.XA_PREPARE, GroupKind.XA_COMPLETE})
 _SYSTEM_SCHEMA: Final = "mysql"

@@ -19,6 +19,7 @@ _PREPARE: Final = GroupKind.XA_PREPARE
 _COMPLETE: Final = GroupKind.XA_COMPLETE
 _STATEMENTS: Final = GroupKind.STATEMENTS
 _NON_TRANSACTIONAL: Final = GroupKind.NON_TRANSACTIONAL
+_DDL: Final = GroupKind.DDL
 
 
 class WorkerQueue:
@@ -205,7 +206,7 @@ class WorkerQueue:
         size = first.size
         may_join = may_share_commit
         xids = set()
-        if first.kind is _STATEMENTS or first.kind is _NON_TRANSACTIONAL:
+        if first.kind is _STATEMENTS or first.kind is _NON_TRANSACTIONAL or first.kind is _DDL:
             may_join = may_share_statements
             batch_groups = min(batch_groups, statements)
         elif first.kind is not _ROWS:

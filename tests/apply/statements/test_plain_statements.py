@@ -238,6 +238,13 @@ def test_none_share_a_transaction_with_batch_groups_1(pair: Pair, tmp_path: Path
 def test_gtids_are_preserved(pair: Pair, tmp_path: Path) -> None:
     pair.source.sql(COUNTED)
     one_by_one(pair.source, 30)
+    with closing(pair.source.client("a")) as client, client.cursor() as cursor:
+        for number in range(100, 102):
+            cursor.execute("CREATE TEMPORARY TABLE w (id INT)")
+            cursor.execute(f"INSERT INTO w VALUES ({number})")
+            cursor.execute("INSERT INTO t SELECT id, 0 FROM w")
+            client.commit()
+            cursor.execute("DROP TEMPORARY TABLE w")
     with DaemonProcess(pair.source, pair.target, tmp_path, {"target.gtid": "preserve"}) as daemon:
         daemon.wait_until_caught_up()
         assert not combined(daemon)

@@ -5,6 +5,7 @@ would be found in its place.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -46,11 +47,12 @@ def daemon(servers: Pair, tmp_path: Path) -> DaemonProcess:
     return daemon
 
 
-def fail(server: Server, error: int, *, times: int) -> None:
-    """Let each session's first attempts at a group's record fail, from the next one on."""
+def fail(server: Server, error: int, *, times: int, after: int = 0) -> None:
+    """Let attempts of each session at a group's record fail: so many, `after` so many others."""
     server.sql(
         "CREATE TRIGGER mtsd.fails BEFORE UPDATE ON mtsd.slave_worker_info FOR EACH ROW"
-        f" BEGIN SET @failures = COALESCE(@failures, 0) + 1; IF @failures <= {times} THEN"
+        " BEGIN SET @attempts = COALESCE(@attempts, 0) + 1;"
+        f" IF @attempts BETWEEN {after + 1} AND {after + times} THEN"
         f" SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = {error}; END IF; END"
     )
 
@@ -142,6 +144,45 @@ def test_a_definition_whose_record_never_succeeds(daemon: DaemonProcess) -> None
         error = str(daemon.records()[-1]["error"])
         assert "dropped or altered temporary tables" in error
         assert daemon.target.sql("SHOW TABLES IN d LIKE 't'") == [("t",)]
+
+
+@pytest.mark.parametrize("policy", ["database", "logical_clock"])
+@pytest.mark.parametrize("after", [1000, 3, 5])
+def test_several_sessions_share_transactions_of_which_one_fails(
+    daemon: DaemonProcess, policy: str, after: int
+) -> None:
+    """The tables that were there before a run are there again, as they were, when it has failed."""
+    daemon.settings["replica.parallel_type"] = policy
+    daemon.start()
+    target = daemon.target
+    with session(daemon.source) as one, session(daemon.source) as other:
+        for each in (one, other):
+            each.run(*CREATED)
+        daemon.wait_until_caught_up()
+        with closing(target.client("d")) as client, client.cursor() as cursor:
+            # Meanwhile there are more than one transaction has room for.
+            cursor.execute("LOCK TABLES u WRITE, mtsd.slave_worker_info WRITE")
+            for life in range(6):
+                for n, each in enumerate((one, other)):
+                    each.run(f"INSERT INTO t (a) VALUES ({life})", "INSERT INTO u SELECT a FROM t")
+                    each.run("DROP TEMPORARY TABLE t", f"INSERT INTO u VALUES ({100 + life + n})")
+                    if life == 2 + n:
+                        each.run("UPDATE t SET a = a + 10")
+                    more = ", b INT DEFAULT 7" if life == 3 else ""
+                    each.run(f"CREATE TEMPORARY TABLE t (a INT{more})")
+            cursor.execute("UNLOCK TABLES")
+        fail(target, DEADLOCK, times=2, after=after)
+        for each in (one, other):
+            each.run("INSERT INTO u SELECT a FROM t")
+        daemon.wait_until_caught_up()
+        status = daemon.status()
+        assert status is not None
+        groups = sum(each.groups for each in status.workers)
+        shared = groups - sum(each.transactions for each in status.workers)
+        assert shared > (groups / 2 if after == 1000 else groups / 5)
+    daemon.wait_until_caught_up()
+    assert daemon.stop() == 0
+    assert differences(daemon.source, target) == []
 
 
 def test_it_is_dropped_where_the_filter_has_put_it(servers: Pair, daemon: DaemonProcess) -> None:

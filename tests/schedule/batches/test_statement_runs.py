@@ -39,6 +39,8 @@ DML = Statement(
     0,
 )
 FAILED = DML._replace(query=DML.query._replace(error_code=1062))
+CREATED = DML._replace(kind=StatementKind.TEMPORARY)
+ALTERED = DML._replace(kind=StatementKind.DDL)
 A_FILE = FromFile(1, 0, 0, OnDuplicates.ERROR)
 TEMPORARY = TemporaryUse((1, 1), frozenset(), frozenset(), uses=True, only=False)
 
@@ -64,13 +66,12 @@ def test_consecutive_transactions_of_statements_begin_together() -> None:
         replace(group(2, kind=GroupKind.XA_PREPARE), steps=(DML,)),
         of_statements(2, DML, Rows((b"",))),
         of_statements(2, DML, DML._replace(file=A_FILE)),
-        of_statements(2, DML._replace(flags=THREAD_SPECIFIC)),
         of_statements(2, FAILED),
         of_statements(2, DML._replace(kind=StatementKind.SAVEPOINT), DML),
         of_statements(2, DML._replace(kind=StatementKind.OTHER)),
         replace(of_statements(2), unsupported="it"),
         replace(of_statements(2), rolled_back=True),
-        replace(of_statements(2), uses_temporary=TEMPORARY),
+        replace(of_statements(2, ALTERED, CREATED), uses_temporary=TEMPORARY),
     ],
 )
 def test_others_do_not_begin_with_them(other: Group) -> None:
@@ -86,6 +87,18 @@ def test_what_has_changed_no_row_on_the_source_begins_with_them(first: GroupKind
     groups = (replace(of_statements(1), kind=first), *others)
     queue = queue_of(*groups[:2], replace(groups[2], kind=GroupKind.NON_TRANSACTIONAL), groups[3])
     assert numbers(queue.take(MANY, MANY, None, statements=MANY)) == [1, 2, 3, 4]
+
+
+def test_what_is_of_its_session_begins_with_them() -> None:
+    queue = queue_of(
+        of_statements(1),
+        of_statements(2, DML._replace(flags=THREAD_SPECIFIC)),
+        replace(of_statements(3, CREATED), kind=GroupKind.DDL, uses_temporary=TEMPORARY),
+        replace(of_statements(4), uses_temporary=TEMPORARY),
+    )
+    assert numbers(queue.take(MANY, MANY, None, statements=MANY)) == [1, 2, 3, 4]
+    queue = queue_of(replace(of_statements(1, ALTERED), kind=GroupKind.DDL), of_statements(2))
+    assert numbers(queue.take(MANY, MANY, None, statements=MANY)) == [1]
 
 
 def test_without_being_asked_each_begins_by_itself() -> None:
