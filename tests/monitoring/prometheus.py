@@ -87,11 +87,12 @@ class Prometheus:
     def wait_for(self, expression: str, channels: list[str]) -> None:
         """Wait until the expression is true of these channels."""
         deadline = time.monotonic() + 60
-        found: list[str] | OSError = []
+        found: list[str] | Exception = []
         while True:
             try:
                 found = self.channels(expression)
-            except OSError as error:
+            except (OSError, ValueError) as error:
+                # While it begins it answers nothing, and then no JSON.
                 found = error
             if found == channels:
                 return

@@ -25,7 +25,7 @@ def test_what_grows(samples: list[float], expected: bool) -> None:
 
 @pytest.mark.servers
 def test_nothing_grows(tmp_path: Path) -> None:
-    samples = list(soak(tmp_path, 12.0, 0.5, 150.0))
+    samples = list(soak(tmp_path, 8.0, 0.4, 150.0))
     assert samples[-1].groups > samples[0].groups
     found = growths(samples)
     assert not any(each.is_too_much for each in found.values()), (found, samples)
