@@ -18,6 +18,7 @@ from rich.console import Console
 from mtsd.cli.live.screen import screen
 from mtsd.cli.live.view import NO_RATES, Pressed, Rates, View, keys_of, pressed, rates
 from mtsd.cli.main import main
+from mtsd.cli.status import lines as status_lines
 from mtsd.control.distribute_route import Change, distribute_route
 from mtsd.control.place import Place
 from mtsd.control.server import ControlServer
@@ -31,6 +32,7 @@ from mtsd.control.status import (
     WorkerStatus,
 )
 from mtsd.control.status_route import status_route
+from mtsd.control.stop_status import LastStopStatus
 from mtsd.model.outcome.exit_status import ExitStatus
 
 CONNECTED = ConnectionStatus(connected=True, since="2026-07-01T10:00:00+00:00")
@@ -105,6 +107,30 @@ def test_all_of_it_is_on_the_screen() -> None:
 def test_a_worker_is_looked_into() -> None:
     text = "\n".join(drawn(LATER, RATES, View(selected=1, inside=True)))
     assert "awaits    the target since 3.5 s, at ALTER TABLE, connection 11 there: group 8" in text
+
+
+def test_one_that_an_error_has_stopped() -> None:
+    when = "2026-07-01T11:00:00+00:00"
+    away = ConnectionStatus(since=when)
+    why = "group 8 cannot be applied: Duplicate entry. " + "And more of it. " * 40
+    failed = replace(
+        STATUS, state="failed", lag_seconds=None, workers=(), pending_groups=0, pending_bytes=0,
+        connections=ConnectionsStatus(away, away),
+        last_stop=LastStopStatus(when, graceful=False, text=why, number=1062, group=8),
+    )  # fmt: skip
+    lines = drawn(failed, NO_RATES, View(), height=30)
+    text = "\n".join(lines)
+    for server in ("source", "target"):
+        (line,) = [line for line in lines if line.startswith(server)]
+        assert line.endswith(f"not connected since {when}: an error has stopped the replica")
+    assert "lag       unknown: an error has stopped the replica" in text
+    assert "pending   " not in text
+    assert "no worker runs" in text
+    stopped = next(at for at, line in enumerate(lines) if line.startswith("stopped"))
+    assert "cannot be applied: Duplicate entry" in lines[stopped]
+    assert "mtsd status says all of it" in lines[stopped + 6]
+    assert len(lines) <= 31
+    assert list(status_lines(failed))[1] == f"source     10.0.0.1:3306{lines[1][23:]}"
 
 
 def test_what_does_not_fit_is_cut_and_the_worker_that_is_looked_at_is_there() -> None:
