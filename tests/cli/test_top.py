@@ -70,8 +70,10 @@ LATER = replace(
 RATES = rates(STATUS, LATER, 2.0)
 
 
-def drawn(status: Status, found: Rates, view: View, height: int = 40) -> list[str]:
-    console = Console(file=StringIO(), width=120, height=height)
+def drawn(
+    status: Status, found: Rates, view: View, height: int = 40, width: int = 120
+) -> list[str]:
+    console = Console(file=StringIO(), width=width, height=height)
     console.print(screen(status, found, view, height))
     assert isinstance(console.file, StringIO)
     return console.file.getvalue().splitlines()
@@ -102,6 +104,23 @@ def test_all_of_it_is_on_the_screen() -> None:
     assert names == ["[bold]shop\\x1b[2J", "blog", "quiet"]
     assert "partition 50%" in text
     assert "q quit" in lines[-1]
+
+
+def test_no_number_is_cut_in_a_terminal_of_80_columns() -> None:
+    lines = drawn(LATER, RATES, View(), width=80)
+    (head,) = [line.split() for line in lines if line.startswith("worker")]
+    assert head[:3] + head[5:] == [
+        "worker",
+        "state",
+        "queued",
+        "commits",
+        "retries",
+        "busy",
+        "last",
+    ]
+    (row,) = [line.split() for line in lines if line.split()[:2] == ["1", "waiting:"]]
+    assert row[2:10] == ["target", "12", "33.8", "KiB", "500", "10", "1", "87%"]
+    assert row[10].startswith("binlog.0")
 
 
 def test_a_worker_is_looked_into() -> None:

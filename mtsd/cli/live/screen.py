@@ -26,6 +26,8 @@ _COLORS: Final = {
     "connecting": "red", "applying": "green", "frozen": "yellow",
 }  # fmt: skip
 _FEWEST_ROWS: Final = 3
+_CUT: Final = frozenset({"last", "database"})
+"""Columns of text that may be long."""
 _LONGEST_LINE: Final = 100
 _MOST_LINES: Final = 6
 """Of why it has stopped."""
@@ -93,14 +95,16 @@ def _stopped(stop: LastStopStatus) -> Iterator[Text]:
 
 
 def _table(names: Sequence[str], left: Sequence[str]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
     for name in names:
-        table.add_column(name, justify="left" if name in left else "right", no_wrap=True)
+        # In a narrow terminal this one is cut, before any number is.
+        is_cut = name in _CUT
+        table.add_column(name, justify="left" if name in left else "right", no_wrap=not is_cut)
     return table
 
 
 def _cell(text: str, style: str = "") -> Text:
-    return Text(printable(text), style)
+    return Text(printable(text), style, no_wrap=True, overflow="ellipsis")
 
 
 def _workers(status: Status, found: Rates, view: View, most: int) -> RenderableType:
