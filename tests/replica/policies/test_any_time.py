@@ -30,6 +30,7 @@ SERVERS: Final = [pytest.mark.servers, pytest.mark.timeout(900)]
 LONG: Final = pytest.mark.long
 LONGER: Final = [*SERVERS, LONG]
 ANY_TIME: Final[dict[str, Value]] = {"replica.consistency": "any_time"}
+OBSERVED: Final[Options] = {**GTIDS, "performance_schema": "ON"}
 MIX: Final = Mix(statement_format=True, create_select=True, non_transactional=True)
 GROUPS: Final = 1500
 SAMPLES: Final = 10
@@ -305,19 +306,22 @@ def _invert(pair: Pair, folder: Path, settings: dict[str, Value], *, readable: b
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("policy", ["database", pytest.param("logical_clock", marks=LONG)])
 def test_a_later_one_gives_way(policy: str, tmp_path: Path) -> None:
-    with Pair(GTIDS, GTIDS) as pair:
+    with Pair(GTIDS, OBSERVED) as pair:
         _invert(pair, tmp_path, {"replica.parallel_type": policy})
 
 
 @pytest.mark.servers
 @pytest.mark.timeout(900)
-def test_a_later_one_gives_way_where_locks_cannot_be_read(tmp_path: Path) -> None:
-    with Pair(GTIDS, GTIDS) as pair:
+@pytest.mark.parametrize(("user", "options"), [("blind", OBSERVED), ("root", GTIDS)])
+def test_a_later_one_gives_way_where_locks_cannot_be_read(
+    user: str, options: Options, tmp_path: Path
+) -> None:
+    with Pair(GTIDS, options) as pair:
         pair.target.sql(
             "SET sql_log_bin = 0; CREATE USER blind; GRANT ALL ON *.* TO blind;"
             "REVOKE PROCESS ON *.* FROM blind"
         )
-        _invert(pair, tmp_path, {"target.user": "blind"}, readable=False)
+        _invert(pair, tmp_path, {"target.user": user}, readable=False)
 
 
 @pytest.mark.servers
