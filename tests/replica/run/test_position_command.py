@@ -125,7 +125,7 @@ def test_who_only_looks_writes_nothing(
         ("check",), ("check", "--grants"), ("status",), ("skip",), ("resolve",),
         ("position", "show"), ("position", "set", place, "--dry-run"),
         ("position", "set", "--from", str(dump), "--dry-run", "--although-missing"),
-        ("position", "set", "--from", "replica", "--dry-run"),
+        ("position", "set", "--from", "replica", "--dry-run"), ("takeover",), ("handover",),
         ("support-bundle", "--output", str(tmp_path / "bundle.tar.gz")),
     )  # fmt: skip
     # Where nothing has begun there is nothing to change either.
