@@ -217,7 +217,8 @@ def _status_variables(status: bytes, *, mariadb: bool) -> tuple[StatusVariables,
         end = at + MICROSECONDS_SIZE
         return variables, int.from_bytes(status[at:end], "little") if at else None
     variables = parse_status_variables(status, mariadb=mariadb)
-    if len(status) <= _MAX_REMEMBERED_SIZE:
+    # A definition's have a number of its own, and come once.
+    if len(status) <= _MAX_REMEMBERED_SIZE and variables.ddl_xid is None:
         if len(_remembered) >= _MAX_REMEMBERED:
             _remembered.clear()
             _microseconds_at.clear()

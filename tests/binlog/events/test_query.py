@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.events.query import (
     OVER_MAX_DBS_IN_EVENT_MTS,
+    _remembered,
     parse_query,
     parse_status_variables,
 )
@@ -50,6 +51,12 @@ def test_the_session_of_a_statement_is_told_in_full(recording: Recording) -> Non
         default_table_encryption=definition.context.default_table_encryption,
     )
     assert definition.ddl_xid
+
+
+def test_what_comes_once_is_not_remembered(recording: Recording) -> None:
+    recording.decoded(QueryEvent)
+    assert _remembered
+    assert not [each for each in _remembered.values() if each.ddl_xid is not None]
 
 
 def test_an_ordinary_session(recording: Recording) -> None:
