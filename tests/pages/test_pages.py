@@ -248,6 +248,26 @@ def test_failover_promotion_and_upgrade(
         third.discard()
 
 
+def test_both_servers_are_upgraded_in_place(tmp_path: Path) -> None:
+    """The binaries of a newer version on the same files, while the daemon runs."""
+    older, newer = installed("10.11"), installed("11.8")
+    options = {"binlog_format": "ROW"}
+    with Pair(options, options, installation=older, target_installation=older) as pair:
+        pair.source.sql(SHOP)
+        with DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
+            daemon.wait_until_caught_up()
+            for server in (pair.target, pair.source):
+                server.stop()
+                server.installation = newer
+                server.start()
+                insert(pair.source, "after an upgrade")
+                daemon.wait_until_caught_up()
+            assert "11.8" in str(pair.target.sql("SELECT VERSION()"))
+            assert len(pair.target.sql(ROWS)) == 2
+            assert daemon.stop() == 0
+        pair.discard()
+
+
 def test_from_mariadb_to_mysql(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
