@@ -11,9 +11,12 @@ latest(changes).show()
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from collections.abc import Mapping
 
-__all__ = ["latest", "register"]
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["latest", "register", "tables"]
 
 
 def register(spark: "SparkSession") -> None:
@@ -36,3 +39,12 @@ def latest(changes: "DataFrame", *keys: str) -> "DataFrame":
     from mtsd.spark import current_rows  # noqa: PLC0415 - as above
 
     return current_rows.latest(changes, *keys)
+
+
+def tables(
+    changes: "DataFrame", schemas: "Mapping[str, StructType | str]"
+) -> dict[str, "DataFrame"]:
+    """Return typed rows of each table in a frame: see `mtsd.spark.typed_tables.tables`."""
+    from mtsd.spark import typed_tables  # noqa: PLC0415 - as above
+
+    return typed_tables.tables(changes, schemas)

@@ -49,12 +49,15 @@ def latest(changes: DataFrame, *keys: str) -> DataFrame:
 
 def _of_table(changes: DataFrame, keys: tuple[str, ...]) -> DataFrame:
     is_mark = F.col("_op") == TRUNCATE
-    by = [F.col(key) for key in keys] or [_required(F.col("_key"))]
-    rows = _newest(changes.where(~is_mark), by, "_seq")
-    ended = changes.where(is_mark).agg(F.max("_seq").alias(_ENDED))
+    by = [F.col(key) for key in keys or ("_key",)]
+    found = _newest(changes, [is_mark, *by], "_seq")
+    # Of the same rows, so that the changes are read once.
+    ended = found.agg(F.max(F.when(F.col(f"{_NEWEST}._op") == TRUNCATE, F.col(f"{_NEWEST}._seq"))))
+    is_there = F.col("_op").isin(INSERT, POSTIMAGE)
     return (
-        rows.where(F.col("_op").isin(INSERT, POSTIMAGE))
-        .crossJoin(F.broadcast(ended))
+        found.select(f"{_NEWEST}.*")
+        .where(is_there if keys else _of_known_key("_key", ~is_mark, is_there))
+        .crossJoin(F.broadcast(ended.toDF(_ENDED)))
         .where(F.col(_ENDED).isNull() | (F.col("_seq") > F.col(_ENDED)))
         .drop(_ENDED)
     )
@@ -62,19 +65,25 @@ def _of_table(changes: DataFrame, keys: tuple[str, ...]) -> DataFrame:
 
 def _of_changes(changes: DataFrame) -> DataFrame:
     op = F.col("op")
-    rows = changes.where(op.isin(INSERT, UPDATE, DELETE))
+    is_mark = op.isin(TRUNCATE, DDL)
+    names = changes.columns
+    row = F.struct(*map(F.col, names))
     # An update of the key ends the row that had the former one.
-    moved = rows.where(F.col("old_key").isNotNull()).withColumn("key", F.col("old_key"))
-    rows = rows.unionByName(moved.withColumn("op", F.lit(DELETE)))
-    newest = _newest(rows, [*map(F.col, _PLACE), _required(F.col("key"))], "seq")
-    ended = (
-        changes.where(op.isin(TRUNCATE, DDL))
-        .groupBy("schema", "table")
-        .agg(
-            F.max(F.when(op == TRUNCATE, F.col("seq"))).alias(_ENDED),
-            F.max(F.when(op == DDL, F.concat_ws(":", "file", "pos", "statement"))).alias("_ddl"),
-        )
-        .select(F.col("schema").alias("_schema"), F.col("table").alias("_table"), _ENDED, "_ddl")
+    former = [
+        F.lit(DELETE).alias(name) if name == "op" else
+        F.col("old_key").alias(name) if name == "key" else F.col(name)
+        for name in names
+    ]  # fmt: skip
+    both = F.when(F.col("old_key").isNotNull(), F.array(row, F.struct(*former)))
+    each = changes.select(F.explode(F.coalesce(both, F.array(row))).alias("_row")).select("_row.*")
+    key = F.when(is_mark, op).otherwise(F.col("key"))
+    found = _newest(each, [is_mark, *map(F.col, _PLACE), key], "seq").select(f"{_NEWEST}.*")
+    place = F.when(op == DDL, F.concat_ws(":", "file", "pos", "statement"))
+    ended = found.where(is_mark).select(
+        F.col("schema").alias("_schema"),
+        F.col("table").alias("_table"),
+        F.col("seq").alias(_ENDED),
+        place.alias("_ddl"),
     )
     # DROP DATABASE names no table, and a statement that is not understood not even a database.
     is_of = (F.col("_schema").isNull() | (F.col("schema") == F.col("_schema"))) & (
@@ -83,16 +92,18 @@ def _of_changes(changes: DataFrame) -> DataFrame:
     is_ended = F.when(
         F.col("_ddl").isNotNull(), F.raise_error(F.concat(F.lit(_MOVED), F.col("_ddl")))
     ).otherwise(F.col("seq") < F.col(_ENDED))
-    there = newest.where(op.isin(INSERT, UPDATE))
+    there = found.where(_of_known_key("key", ~is_mark, op.isin(INSERT, UPDATE)))
     return there.join(F.broadcast(ended), is_of & is_ended.cast("boolean"), "left_anti")
 
 
 def _newest(rows: DataFrame, by: list[Column], seq: str) -> DataFrame:
-    """Return the row with the largest `seq` of each group."""
+    """Return the row with the largest `seq` of each group, as the column `_NEWEST`."""
     named = [column.alias(f"_mtsd_{number}") for number, column in enumerate(by)]
     newest = F.max_by(F.struct(*map(F.col, rows.columns)), F.col(seq)).alias(_NEWEST)
-    return rows.groupBy(*named).agg(newest).select(f"{_NEWEST}.*")
+    return rows.groupBy(*named).agg(newest).select(_NEWEST)
 
 
-def _required(key: Column) -> Column:
-    return F.coalesce(key, F.raise_error(F.lit(_NO_KEY)).cast("string"))
+def _of_known_key(key: str, is_row: Column, test: Column) -> Column:
+    """Return a test that fails the query for a row whose key is not known."""
+    no_key = F.raise_error(F.lit(_NO_KEY)).cast("boolean")
+    return F.when(is_row & F.col(key).isNull(), no_key).otherwise(test)

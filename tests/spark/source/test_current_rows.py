@@ -1,8 +1,9 @@
 """Which rows of a table are there after its changes, in whatever order and pieces they are read."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -83,6 +84,20 @@ def test_the_rows_of_all_tables(spark: SparkSession) -> None:
     with pytest.raises(PySparkException, match=r"moved or ended .* at f:8:RENAME TABLE x TO u"):
         latest(moved).collect()
     assert latest(moved.where("table = 't'")).count() == 1
+
+
+def test_changes_are_read_once(spark: SparkSession, frame: DataFrame) -> None:
+    """Reading is most of the work, and the newest TRUNCATE is found in the same rows."""
+    for made in (frame, changes(spark, [("insert", "t", "1", ""), ("truncate", "t", "", "")])):
+        read = spark.sparkContext.accumulator(0)
+
+        def counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                read.add(batch.num_rows)  # noqa: B023 - used in this turn only
+                yield batch
+
+        latest(made.mapInArrow(counted, made.schema)).collect()
+        assert read.value == made.count()
 
 
 def test_what_cannot_be_told(frame: DataFrame) -> None:
