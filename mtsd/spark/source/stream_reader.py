@@ -27,6 +27,7 @@ from mtsd.spark.logs.live_connection import another_server
 from mtsd.spark.logs.logs import Logs, Stretch
 from mtsd.spark.options.options import OptionError
 from mtsd.spark.shapes.shape import Shape, ShapeRequest
+from mtsd.spark.source.lag import bytes_between, seconds_behind
 from mtsd.spark.source.reading import Ranges, Server, rows
 from mtsd.spark.source.stream_offset import Offset, StreamOffset
 from mtsd.spark.source.stream_plan import first_offset, next_end, parts_between
@@ -46,6 +47,8 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._logs = logs
         self._stop = request.options.end
         self._next_read = 0.0
+        self._planned: Position | None = None
+        """Where the last batch ends, at the server that is at the address now."""
         self._moved: dict[tuple[str, str], StreamOffset] = {}
         """Offsets at another server as they are at this one, by its UUID and their GTIDs."""
 
@@ -71,6 +74,7 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return self._first().as_json()
             sleep(max(0.0, self._next_read - monotonic()))
             begin, end = self._next(offset, limit)
+            self._planned = end
             if end == begin.at:
                 self._next_read = monotonic() + _PAUSE_S
                 return begin.as_json()
@@ -80,10 +84,18 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return replace(begin, place=end, executed=executed, skip=skip).as_json()
 
     def reportLatestOffset(self) -> Offset | None:  # noqa: N802
-        """Return the end of the log, for a query's progress: how far behind it is."""
+        """Return the end of the log, for a query's progress, and how far behind the query is."""
         with one_line():
             end = first_offset(self._logs, None, latest=True)
-            return StreamOffset(end, self._logs.origin).as_json()
+            found = StreamOffset(end, self._logs.origin).as_json()
+            if self._planned is not None:
+                files = self._logs.files()
+                left = bytes_between(files, self._planned, end)
+                found["bytes_behind"] = left
+                seconds = seconds_behind(self._logs, files, self._planned) if left else 0
+                if seconds is not None:
+                    found["seconds_behind"] = seconds
+            return found
 
     def partitions(
         self, start: Mapping[str, object], end: Mapping[str, object]

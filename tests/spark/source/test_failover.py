@@ -112,7 +112,15 @@ def test_each_transaction_once(primary: Primary) -> None:
             assert run(second, read, limit, []) == [4, 5, 6, 7]
         reported = second.reportLatestOffset()
         assert reported is not None
-        assert reported["file"] == other.sql("SHOW BINARY LOG STATUS")[0][0]
+        ((file, pos, *_),) = other.sql("SHOW BINARY LOG STATUS")
+        assert (reported["file"], reported["pos"]) == (file, pos)
+        assert (reported["bytes_behind"], reported["seconds_behind"]) == (0, 0)
+        other.sql("DO SLEEP(2)")
+        second.latestOffset(read, ReadMaxBytes(1))
+        behind = second.reportLatestOffset()
+        assert behind is not None
+        assert 1 < int(behind["seconds_behind"]) < 200
+        assert int(pos) < int(behind["bytes_behind"]) < 20_000
         second.stop()
         third = reader(other, start=f"gtid:{read['gtids']}")
         assert run(third, third.initialOffset(), everything, []) == [4, 5, 6, 7]

@@ -21,6 +21,7 @@ from mtsd.spark.options.options import Options
 from mtsd.spark.shapes.change_shape import ChangeShape
 from mtsd.spark.shapes.shape import ShapeRequest
 from mtsd.spark.source.data_source import BinlogDataSource
+from mtsd.spark.source.lag import bytes_between
 from mtsd.spark.source.stream_plan import first_offset, next_end, parts_between
 from mtsd.spark.source.stream_reader import BinlogStreamReader
 from tests.binlog.range_cases import Contents, declared, events
@@ -342,3 +343,12 @@ def test_offsets_of_another_server_are_an_error_of_one_line(recorded: Path) -> N
     offset = {"file": "binlog.000001", "pos": 4, "source": "another"}
     with pytest.raises(UnreadableBinlogError, match="is files now, and positions are those of ano"):
         reader.partitions(offset, offset)
+
+
+def test_bytes_behind() -> None:
+    files = [("f/b.999998", 100), ("f/b.999999", 200), ("f/b.1000000", 50)]
+    begin, end = Position("b.999998", 40), Position("b.1000000", 50)
+    assert bytes_between(files, begin, end) == 60 + 196 + 46
+    assert bytes_between(files, end, begin) == 0
+    assert bytes_between(files, begin, Position("b.999998", 90)) == 50
+    assert bytes_between(files[1:], begin, end) == 0
