@@ -48,6 +48,11 @@ def register(subparsers: Subparsers) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_configuration(parser)
+    parser.add_argument(
+        "--standby",
+        action="store_true",
+        help="wait while the channel is handed over (mtsd switchover), instead of refusing",
+    )
     _add_until(parser)
     parser.set_defaults(run=run)
 
@@ -110,7 +115,11 @@ def run(args: argparse.Namespace) -> int:
         try:
             async with memory_given_back():
                 return await Daemon(
-                    settings, os.environ, lambda: read_configuration(args), until=args.until
+                    settings,
+                    os.environ,
+                    lambda: read_configuration(args),
+                    until=args.until,
+                    standby=args.standby,
                 ).run()
         finally:
             # The event loop resets the signals to their defaults, but the exit status is decided.

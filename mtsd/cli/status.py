@@ -75,6 +75,8 @@ def exit_status(status: Status, *, stored: bool = False) -> ExitStatus:
     if stored:
         return ExitStatus.FAILED if status.doing == NOT_SAID else ExitStatus.NOT_RUNNING
     connections = status.connections
+    if status.state == "standby":
+        return ExitStatus.DONE
     if connections.source.connected and connections.target.connected:
         return ExitStatus.DONE
     return ExitStatus.NOT_CONNECTED

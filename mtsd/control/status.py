@@ -21,13 +21,13 @@ from mtsd.control.server_status import (
 from mtsd.control.stop_status import InDoubtStatus, LastStopStatus, SkippedStatus, StoppedStatus
 
 State = Literal[
-    "starting", "connecting", "recovering", "running", "waiting", "delayed", "stopping", "stopped",
-    "failed",
+    "starting", "connecting", "recovering", "running", "waiting", "delayed", "standby", "stopping",
+    "stopped", "failed",
 ]  # fmt: skip
 """What the replica is doing.
 
 connecting: a server is not connected, and is tried again. waiting: the target takes no change, and
-`doing` says why.
+`doing` says why. standby: the channel was handed over, and it begins once it comes back.
 """
 
 

@@ -18,7 +18,7 @@ from mtsd.control.probes import probes
 from mtsd.control.reload_route import NotNowError, reload_route
 from mtsd.control.status import DistributionStatus, State, Status
 from mtsd.control.status_route import status_route
-from mtsd.control.stop_route import stop_route
+from mtsd.control.switch_routes import stop_route, wake_route
 from mtsd.daemon import signals
 from mtsd.daemon.announcing import announced, log_reload, log_repair, log_start
 from mtsd.daemon.answering import answering
@@ -28,6 +28,7 @@ from mtsd.daemon.last_stop import StopKeeper
 from mtsd.daemon.logging import set_up_logging
 from mtsd.daemon.notify import Notifier
 from mtsd.daemon.past import NO_PAST
+from mtsd.daemon.standing_by import stand_by, unless_stopped
 from mtsd.daemon.status import DaemonState, status_of
 from mtsd.daemon.status_tables import status_tables
 from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
@@ -66,6 +67,7 @@ class Daemon:
         read_again: Callable[[], Loaded],
         *,
         until: Until | None = None,
+        standby: bool = False,
         reached: FaultHook = nothing,
     ) -> None:
         self._in_force = InForce.of(settings)
@@ -86,6 +88,8 @@ class Daemon:
         self._progress = Progress()
         self._new_source = ""
         self._stopping = asyncio.Event()
+        self._standby = standby
+        self._woken = asyncio.Event()
         self._earlier = EarlierRuns()
         self._start_attempts = 0
         """Starts that an obstacle has ended since the last run."""
@@ -101,6 +105,7 @@ class Daemon:
             reload_route(self.reload),
             distribute_route(self.distribute),
             stop_route(self.stop, self._stopping.is_set),
+            wake_route(self._woken),
         )
         async with AsyncExitStack() as running:
             try:
@@ -331,30 +336,25 @@ class Daemon:
 
     async def _started(self, settings: Settings) -> Replica | None:
         """Return a replica that is ready to run; None if a stop comes first."""
-        starting = asyncio.create_task(
-            start(
-                settings,
-                new_source=self._new_source,
-                unsplit=self._large.unsplit,
-                until=self._until,
-                progress=self._progress,
-                earlier=self._earlier,
-                links=self._links,
-                reached=self._reached,
-            )
-        )
-        stopping = asyncio.create_task(self._stopping.wait())
         try:
-            await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            if not starting.done():
-                starting.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await starting
-                return None
+            return await unless_stopped(self._start(settings), self._stopping)
         finally:
-            stopping.cancel()
             self._progress.doing = ""
-        return starting.result()
+
+    async def _start(self, settings: Settings) -> Replica:
+        if self._standby:
+            await stand_by(settings, self._woken, self._stands_by)
+            self._phase = "recovering"
+        return await start(
+            settings, new_source=self._new_source, unsplit=self._large.unsplit, until=self._until,
+            progress=self._progress, earlier=self._earlier, links=self._links,
+            reached=self._reached,
+        )  # fmt: skip
+
+    def _stands_by(self, why: str) -> None:
+        self._phase = "standby"
+        self._progress.doing = why
+        self._be_ready()
 
     async def _pause_without(self, error: ConnectionLostError | ServerError, pause: float) -> None:
         """Wait without a server; the log says so when it is time to."""

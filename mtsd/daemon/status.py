@@ -79,7 +79,7 @@ def state_of(
     `phase` is what the daemon is at: starting, recovering, running, or an end. A target that takes
     nothing comes first, then a server that is away: whoever looks has to do something about it.
     """
-    if phase in {"stopping", "stopped", "failed"}:
+    if phase in {"standby", "stopping", "stopped", "failed"}:
         return phase
     if obstacle:
         return "waiting"

@@ -166,8 +166,9 @@ async def _refuse_running(settings: Settings) -> None:
         # Whatever that is: the channel's lock tells whether a daemon holds it.
         return
     channel = settings.replica.channel
-    # One that an error has stopped, and that stays, holds nothing on the target.
-    if status is None or status.state == "failed":
+    # One that an error has stopped, and that stays, holds nothing on the target, and one that
+    # stands by neither.
+    if status is None or status.state in {"failed", "standby"}:
         return
     if (status.channel, status.target) == (channel, settings.target.address):
         raise NeedsPersonError(

@@ -40,6 +40,7 @@ def link(what: str) -> Link:
         ("stopping", "up", "away", True, True, "stopping"),
         ("stopped", "new", "new", False, False, "stopped"),
         ("failed", "up", "up", True, False, "failed"),
+        ("standby", "new", "new", False, False, "standby"),
     ],
 )
 def test_state(

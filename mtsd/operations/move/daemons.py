@@ -47,6 +47,8 @@ class DaemonOf:
         self.replication = replication
         self._start = start
         self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+        self._seen = False
 
     async def status(self) -> Status | None:
         """Return its status; None if it does not run. Raises DaemonUnavailableError."""
@@ -77,6 +79,12 @@ class DaemonOf:
     async def _has_ended(self) -> bool:
         return await self.status() is None
 
+    async def wake(self) -> None:
+        """Let it look whether it may begin. Raises DaemonRefusedError, DaemonUnavailableError."""
+        socket = self.replication.settings.status.socket
+        if socket is not None:
+            await asyncio.to_thread(post, socket, "/wake")
+
     def start(self) -> None:
         """Run the command that starts it, without waiting. Raises NeedsPersonError."""
         config = self.replication.config
@@ -90,19 +98,36 @@ class DaemonOf:
         except OSError as error:
             raise NeedsPersonError(f"{shlex.join(words)} cannot be run: {error.strerror}") from None
 
-    async def wait_until_running(self) -> Status:
-        """Wait until it replicates. Raises NeedsPersonError if it stops, or cannot be started."""
-        while True:
-            # In this order: what has ended successfully may have started it.
-            ended = self._process.poll()
-            status = await self.status()
-            if status is not None and status.state == "running" and status.lag_seconds is not None:
-                return status
-            failed = status is not None and status.state == "failed"
-            if failed or (ended and status is None):
-                raise NeedsPersonError(f"the daemon does not start: {self._last_words()}")
-            await asyncio.sleep(_LOOK_S)
+    async def stands_by(self) -> bool:
+        """Return whether it stands by. Raises NeedsPersonError if `start` has not led to that."""
+        # In this order: what has ended successfully may have started it.
+        ended = None if self._process is None else self._process.poll()
+        status = await self.status()
+        if status is not None and status.state == "standby":
+            return True
+        if (self._seen and status is None) or ended or (status and status.state == "failed"):
+            raise NeedsPersonError(
+                f"the daemon does not stand by (mtsd run --standby): {self._last_words()}"
+            )
+        self._seen = status is not None
+        return False
+
+    async def runs_again(self) -> bool:
+        """Return whether it replicates, once it was started. Raises as `runs` does."""
+        ended = None if self._process is None else self._process.poll()
+        if await self.status() is None and not ended:
+            return False
+        return await self.runs()
+
+    async def runs(self) -> bool:
+        """Return whether it replicates. Raises NeedsPersonError if it has ended."""
+        status = await self.status()
+        if status is None or status.state == "failed":
+            raise NeedsPersonError(f"the daemon does not start: {self._last_words()}")
+        return status.state == "running" and status.lag_seconds is not None
 
     def _last_words(self) -> str:
+        if not self._log.exists():
+            return "its log says why"
         said = self._log.read_bytes()[-_LAST_WORDS:].decode("utf-8", "replace")
         return " ".join(said.split()) or f"{self._start} says nothing"

@@ -71,8 +71,8 @@ class SwitchWork:
             "rehearse": self._rehearse, "cut off": self._cut_off, "applied": self._applied,
             "quiet": self._quiet, "stop": self._stop, "equal": self._equal, "fence": self._fence,
             "unfence": self._unfence, "restart": self._restart, "begin": self._begin,
-            "start back": self._start_back, "stop back": self._stop_back,
-            "forget back": self._forget_back, "prove": self._prove,
+            "start back": self._start_back, "wake": self._wake, "stop back": self._stop_back,
+            "forget back": self._forget_back, "goes on": self._goes_on, "prove": self._prove,
         }  # fmt: skip
 
     def assume_all(self) -> None:
@@ -92,6 +92,22 @@ class SwitchWork:
         self._had_position = await read_recorded(self._way_back) is not None
         end = await read_end(self._target, self._traits[1])
         await set_position(self._way_back, end.start(), _MEANT, dry_run=True)
+        # One that stands by would begin as soon as a position is set.
+        if await self._back.status() is None:
+            self._beginning = True
+            await set_position(self._way_back, end.start(), _MEANT)
+            await self._fence_back()
+        return ""
+
+    async def _fence_back(self) -> None:
+        other = "switchover --back" if self._wishes.back else "switchover"
+        await set_fence(self._way_back, "the other direction", command_words=other)
+
+    async def _start_back(self) -> str:
+        self._starting = True
+        if await self._back.status() is None:
+            self._back.start()
+        await until(self._back.stands_by)
         self._began = monotonic()
         return ""
 
@@ -184,16 +200,20 @@ class SwitchWork:
             self._forth.start()
         return ""
 
+    async def _goes_on(self) -> str:
+        if self._stopping:
+            await until(self._forth.runs_again)
+        return ""
+
     async def _begin(self) -> str:
         end = await read_end(self._target, self._traits[1])
         self._beginning = True
         await set_position(self._way_back, end.start(), _MEANT)
         return f"it begins at {end}"
 
-    async def _start_back(self) -> str:
-        self._starting = True
-        self._back.start()
-        await self._back.wait_until_running()
+    async def _wake(self) -> str:
+        await self._back.wake()
+        await until(self._back.runs)
         end = await read_end(self._target, self._traits[1])
         await self._wait_for(self._back, end)
         return "it runs, and has caught up"
@@ -209,8 +229,7 @@ class SwitchWork:
         if not self._had_position:
             await reset_position(self._way_back)
             return "it has no position again"
-        other = "switchover --back" if self._wishes.back else "switchover"
-        await set_fence(self._way_back, "the other direction", command_words=other)
+        await self._fence_back()
         return ""
 
     async def _prove(self) -> str:

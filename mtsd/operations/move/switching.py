@@ -5,7 +5,7 @@ before the way back begins, and the way back must run before the application is 
 no moment in which a write could be lost, or be on the new server only.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from mtsd.control.status import Status
@@ -30,7 +30,7 @@ DELAYED = Reason(
 )
 RUNS_BACK = Reason(
     "the daemon of {file}, which is the way back, runs already",
-    "stop it: a switch starts it when the target is complete",
+    "stop it: it may only stand by (mtsd run --standby) until the target is complete",
 )
 NO_LOG = Reason(
     "the target {address} writes no binary log, so that nothing leads back from it",
@@ -125,8 +125,17 @@ def steps_of(switch: Switch) -> tuple[MoveStep, ...]:
     first = [Task("cut off", "ends the sessions that run for long")] if switch.kill else []
     steps = [
         MoveStep(
-            "see that the way back can begin",
-            (Task("rehearse", f"makes the position tables of {switch.back}, and looks"),),
+            "the way back stands by",
+            (
+                Task("rehearse", f"sees that {switch.back} can begin, and fences it off till then"),
+                Task("start back", "starts its daemon, and waits until it stands by"),
+            ),
+            (
+                Task("stop back", f"stops the daemon of {switch.back}"),
+                Task("forget back", f"{switch.back} does not start any more"),
+                # Not before: until here, nobody waits for a daemon to be able to write.
+                Task("goes on", f"waits until the daemon of {switch.forth} runs"),
+            ),
         ),
         MoveStep("no more writes on the source: the pause begins", (*first, shut), (opened,)),
         MoveStep(
@@ -149,16 +158,14 @@ def steps_of(switch: Switch) -> tuple[MoveStep, ...]:
             ),
         ),
         MoveStep(
-            "the way back",
+            "the way back begins",
             (
                 *keep,
-                Task("begin", f"{switch.back} begins at the end of the target"),
-                Task("start back", "starts its daemon, and waits until it has caught up"),
+                Task("begin", f"sets the position of {switch.back} to the end of the target"),
+                Task("wake", "wakes its daemon, and waits until it has caught up"),
             ),
-            (
-                Task("stop back", f"stops the daemon of {switch.back}"),
-                Task("forget back", f"{switch.back} does not start any more"),
-            ),
+            # Before the other direction starts again.
+            (Task("stop back", f"stops the daemon of {switch.back}"),),
         ),
         MoveStep(
             "the application is let in: the pause ends",
@@ -172,3 +179,14 @@ def steps_of(switch: Switch) -> tuple[MoveStep, ...]:
         acts = tuple(MoveStatement.plain("target", each) for each in statements)
         steps.append(MoveStep("enable the events", acts))
     return tuple(steps)
+
+
+def undoing_of(switch: Switch) -> MoveStep:
+    """Return what puts a switch back whose command was killed, wherever that was.
+
+    The source was writable before. Nothing may have been let in: the target is read only still.
+    """
+    before = replace(switch.source, read_only=False)
+    steps = steps_of(replace(switch, source=before, events=()))
+    left = tuple(act for step in reversed(steps[:-1]) for act in step.undo)
+    return MoveStep("put back what a switch has left", left)

@@ -1,7 +1,7 @@
 """`mtsd switchover`: the writers go to the target, and replication turns round."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from mtsd.apply.sql.literals import shown_name
@@ -16,7 +16,6 @@ from mtsd.operations.move.how import HowToMove
 from mtsd.operations.move.own_channel import words_of
 from mtsd.operations.move.own_settings import Difference, require_accepted
 from mtsd.operations.move.record import Record
-from mtsd.operations.move.steps import MoveStep
 from mtsd.operations.move.switch_work import SwitchWishes, SwitchWork
 from mtsd.operations.move.switching import (
     NO_LOG,
@@ -27,6 +26,7 @@ from mtsd.operations.move.switching import (
     daemon_refusals,
     opened_differences,
     steps_of,
+    undoing_of,
 )
 from mtsd.operations.move.writers import cut_off, read_writers
 from mtsd.operations.position import Meant
@@ -117,7 +117,8 @@ async def _refusals(
     status = await forth.status()
     found = daemon_refusals(config, status, settings.replica.delay, wishes.max_lag)
     other = back.replication.config.name
-    if await back.status() is not None:
+    status = await back.status()
+    if status is not None and status.state != "standby":
         found.append(refuse(RUNS_BACK, file=other))
     if not traits[1].log_bin:
         found.append(refuse(NO_LOG, address=settings.target.address))
@@ -195,16 +196,12 @@ async def _put_back(
             " back; mtsd switchover --back switches to the other server"
         )
     record = Record(tell, how.report if how.execute else None)
-    steps = steps_of(replace(switch, source=replace(switch.source, read_only=False), events=()))
-    left = tuple(act for step in reversed(steps[:-1]) for act in step.undo)
-    undoing = MoveStep("put back what a switch has left", left)
+    undoing = undoing_of(switch)
     if not how.execute:
         record.plan((undoing,))
         return ""
     work.assume_all()
-    await carry_out(
-        (MoveStep("put back what a switch has left", left),), hands, record, how.timeout
-    )
+    await carry_out((undoing,), hands, record, how.timeout)
     proof = "put back: writers are on the source again, and replication goes on as before"
     record.say(proof)
     return proof

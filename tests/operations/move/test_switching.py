@@ -16,6 +16,7 @@ from mtsd.operations.move.switching import (
     daemon_refusals,
     opened_differences,
     steps_of,
+    undoing_of,
 )
 from mtsd.operations.move.writers import ServerSession, Writers, cut_off, sessions_of
 from mtsd.wire.exchange import Value
@@ -35,6 +36,7 @@ class World:
     forth_fenced: bool = False
     back_begun: bool = False
     back_runs: bool = False
+    back_stands_by: bool = False
 
     def after(self, act: Act) -> "World":
         """Return the world after an act."""
@@ -56,10 +58,13 @@ class World:
                 assert self.source.super_read_only is not True
                 return replace(self, back_begun=True)
             case "start back":
+                return replace(self, back_stands_by=True)
+            case "wake":
                 assert self.back_begun
+                assert self.back_stands_by
                 return replace(self, back_runs=True)
             case "stop back":
-                return replace(self, back_runs=False)
+                return replace(self, back_runs=False, back_stands_by=False)
             case "forget back":
                 assert not self.back_runs
                 return replace(self, back_begun=False)
@@ -119,6 +124,20 @@ def test_stopped_anywhere_everything_is_as_before_or_complete(switch: Switch) ->
                 assert world.back_runs
                 assert not world.target.read_only
                 assert not world.forth_runs
+
+
+@pytest.mark.parametrize("switch", [MYSQL, STRICT, MARIADB], ids=["MySQL", "strict", "MariaDB"])
+def test_a_switch_that_was_killed_anywhere_can_be_put_back(switch: Switch) -> None:
+    world = first = World(switch.source, switch.target)
+    journey = Journey(steps_of(switch))
+    while world.target.read_only and journey.due is not None:
+        put_back = world
+        for act in undoing_of(switch).acts:
+            put_back = put_back.after(act)
+            assert put_back.target.read_only
+        assert put_back == first
+        world, journey = world.after(journey.due), journey.succeeded()
+    assert world.back_runs
 
 
 @pytest.mark.parametrize(

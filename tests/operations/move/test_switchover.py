@@ -1,6 +1,7 @@
 """`mtsd switchover` there and back between real servers, under a load, and put back."""
 
 import shlex
+import subprocess
 import sys
 import threading
 import time
@@ -23,7 +24,7 @@ from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
 
-START = f"sh -c '{sys.executable} -m mtsd run --config {{config}} &'"
+START = f"sh -c '{sys.executable} -m mtsd run --standby --config {{config}} &'"
 ACCOUNT = "CREATE USER app IDENTIFIED BY 'app'; GRANT SELECT, INSERT, UPDATE ON shop.* TO app"
 
 
@@ -105,17 +106,45 @@ def wait_until(holds: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
+def words_of(line: str, forth: DaemonProcess, reverse: DaemonProcess) -> list[str]:
+    """Return the words after `mtsd` of a line of the page, with the files of this test."""
+    given = {
+        "config.toml": str(forth.config), "back.toml": str(reverse.config),
+        "systemctl start mtsd@{name}": START,
+    }  # fmt: skip
+    return [given.get(word, word) for word in shlex.split(line)[1:]]
+
+
 def switch(
     line: str, forth: DaemonProcess, reverse: DaemonProcess, *more: str, status: int = 0
 ) -> str:
-    """Run a line of the page, with the files and the start of this test; return what is said."""
-    report = forth.folder / "report.txt"
-    report.unlink(missing_ok=True)
-    given = {"back.toml": str(reverse.config), "systemctl start mtsd@{name}": START}
-    words = [given.get(word, word) for word in shlex.split(line)[1:]]
+    """Run a line of the page; return what is said."""
+    words = words_of(line, forth, reverse)
     at = words.index("--config")
     del words[at : at + 2]
+    report = forth.folder / "report.txt"
+    report.unlink(missing_ok=True)
     return command(forth, *words, *more, "--report", str(report), status=status)
+
+
+def killed_at(
+    text: str, line: str, forth: DaemonProcess, reverse: DaemonProcess, *more: str
+) -> None:
+    """Run a line in a process of its own, which is killed once its report has that text."""
+    report = forth.folder / "killed.txt"
+    report.unlink(missing_ok=True)
+    words = [*words_of(line, forth, reverse), *more, "--report", str(report)]
+    with subprocess.Popen(
+        [sys.executable, "-m", "mtsd", *words], stdout=subprocess.DEVNULL
+    ) as process:
+        wait_until(
+            lambda: (
+                process.poll() is not None
+                or (report.exists() and text in report.read_text(encoding="utf-8"))
+            )
+        )
+        assert process.poll() is None, report.read_text(encoding="utf-8")
+        process.kill()
 
 
 def test_there_and_back_under_a_load(tmp_path: Path) -> None:
@@ -136,12 +165,18 @@ def test_there_and_back_under_a_load(tmp_path: Path) -> None:
                     client.begin()
                     cursor.execute("INSERT INTO shop.orders (what) VALUES ('never')")
                     said = switch(there, forth, reverse, "--grace", "0.1", status=3)
-                assert "1 transactions are left open" in said
-                assert "Everything is as it was before" in said
+                    assert "1 transactions are left open" in said
+                    assert "Everything is as it was before" in said
+                    # The command is killed in the pause: somebody has to put that back.
+                    killed_at(
+                        "left open", there, forth, reverse, "--grace", "60", "--longest", "600"
+                    )
+                assert source.sql("SELECT @@read_only") == [(1,)]
+                said = switch(there, forth, reverse, "--put-back")
+                assert "put back: writers are on the source again" in said
                 application.wait_for(20)
                 said = switch(there, forth, reverse, "--enable-events")
                 assert "switched over: " in said
-                assert forth.wait() == 0
                 application.wait_for(20)
                 assert target.sql("SELECT status FROM information_schema.events") == [("ENABLED",)]
                 assert "was handed over to the other direction" in stops(forth)
