@@ -31,7 +31,7 @@ def keys_by_first_columns(events: Iterable[bytes]) -> KeyDefinitions:
         table = parse_table_map(event)
         names = [found.name or f"c{at}" for at, found in enumerate(column_formats(table))]
         columns = tuple(
-            DefinedColumn(TableColumn(name, "", shape, "", ""), nullable=False, generated=False)
+            DefinedColumn(TableColumn(name, "", shape, "", ""), nullable=False)
             for name, shape in zip(names, shapes_of_event(table), strict=True)
         )
         unique = ((UniquePart(columns[0].column.name),),)

@@ -22,11 +22,16 @@ _PERIOD_TYPES = frozenset({"date", "datetime", "timestamp"})
 
 @dataclass(frozen=True, slots=True)
 class DefinedColumn:
-    """A column; the target computes one that is `generated`."""
+    """A column; the target computes one that has an `expression`."""
 
     column: TableColumn
     nullable: bool
-    generated: bool
+    expression: str = ""
+
+    @property
+    def generated(self) -> bool:
+        """Whether the target computes it."""
+        return bool(self.expression)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,12 @@ class UniqueKeys:
     overlaps: bool = False
     triggers: bool = False
     versioned: bool = False
+
+    @property
+    def identifies_rows(self) -> bool:
+        """Whether it has a primary key, or a unique one over columns that cannot be NULL."""
+        filled = {each.column.name for each in self.columns if not each.nullable}
+        return any(all(part.column in filled for part in key) for key in self.unique)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +198,7 @@ class _Reader:
             column = DefinedColumn(
                 table_column(tuple(rest)),
                 nullable=str(nullable).upper() != "NO",
-                generated=bool(expression),
+                expression=str(expression or ""),
             )
             defined.setdefault(name, []).append(column)
         return {name: tuple(columns) for name, columns in defined.items()}

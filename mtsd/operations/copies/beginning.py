@@ -7,7 +7,8 @@ from mtsd.config import Settings
 from mtsd.config.start import Start
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.outcome.reason import Refused
-from mtsd.operations.check.reading.schemas import read_tables_of_users
+from mtsd.model.server import flavour_of
+from mtsd.operations.check.reading.schemas import read_keys
 from mtsd.operations.copies.clone import copied_by_clone
 from mtsd.operations.copies.copied import Copied, chosen, not_loaded, start_of
 from mtsd.operations.copies.own_replica import copied_by_own_replica
@@ -79,5 +80,7 @@ async def begin_after(
 
 
 async def _tables(connection: Connection, settings: Settings) -> list[tuple[str, str]]:
-    tables = await read_tables_of_users(connection, settings.target.schema)
-    return [(table.schema, table.name) for table in tables]
+    known = await read_keys(
+        connection, flavour_of(connection.server_version), settings.target.schema
+    )
+    return sorted(known.tables)

@@ -19,7 +19,7 @@ INT = ColumnShape(ColumnType.LONG, 4)
 
 
 def column(name: str, shape: ColumnShape | None = INT) -> DefinedColumn:
-    return DefinedColumn(TableColumn(name, "int", shape, "", ""), nullable=False, generated=False)
+    return DefinedColumn(TableColumn(name, "int", shape, "", ""), nullable=False)
 
 
 KEYED = UniqueKeys("innodb", (column("id"),), ((UniquePart("id"),),))

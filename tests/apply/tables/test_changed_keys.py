@@ -88,7 +88,7 @@ def test_a_table_with_columns_of_other_types_is_a_whole() -> None:
 
 def test_a_primary_key_that_only_the_target_has_moves_the_other_columns() -> None:
     """Where the source has a column that the target lacks, the numbers of columns are equal."""
-    added = DefinedColumn(TableColumn("my_row_id", "int", INT, "", "INVISIBLE"), False, False)
+    added = DefinedColumn(TableColumn("my_row_id", "int", INT, "", "INVISIBLE"), nullable=False)
     fill = ChangedKeys(known(other=UniqueKeys("innodb", (added,), ((UniquePart("my_row_id"),),))))
     assert meet(fill, changing(("e", "other"), 1), changing(("e", "other"), 2))
 

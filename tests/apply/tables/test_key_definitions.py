@@ -89,6 +89,15 @@ def test_what_is_read(server: Server) -> None:
     assert [each.nullable for each in parent.columns] == [False, True, False]
     assert [[part.column for part in key] for key in parent.unique] == [["Id"], ["w", "v"]]
     assert [part.characters for part in known.tables["a", "prefix"].unique[0]] == [5]
+    expressions = {each.column.name: each.expression for each in known.tables["a", "computed"].columns}
+    assert "id" in expressions["g"]
+    assert not expressions["id"]
+    # What the server says to be a primary key is one, or a unique key that can be one.
+    keyed = server.sql(
+        "SELECT DISTINCT table_schema, table_name FROM information_schema.columns"
+        " WHERE column_key = 'PRI' AND table_schema IN ('a', 'b')"
+    )
+    assert {name for name, table in known.tables.items() if table.identifies_rows} == set(keyed)
 
 
 def test_why_tables_are_changed_as_a_whole(server: Server) -> None:

@@ -1,66 +1,70 @@
 """Reads what the schemas of users contain on a server, as facts of its check."""
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
 from mtsd.apply.session.family import TARGETS
 from mtsd.apply.sql import literals
+from mtsd.apply.tables.key_definitions import ForeignKey, KeyDefinitions, read_key_definitions
 from mtsd.apply.tables.misread_tables import GENERATED
-from mtsd.apply.tables.table_columns import COLUMNS, TableColumn, table_column
-from mtsd.model.server import ServerVersion
-from mtsd.operations.check.facts import (
-    UserTable,
-)
+from mtsd.apply.tables.table_columns import TableColumn
+from mtsd.model.server import Flavour, ServerVersion
+from mtsd.operations.check.facts import UserTable
 from mtsd.wire.connection import Connection
 
-CASCADES: Final = (
-    "('CASCADE' IN (delete_rule, update_rule) OR 'SET NULL' IN (delete_rule, update_rule))"
-)
-_TABLES: Final = "table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')"
 
-
-async def read_tables_of_users(
-    connection: Connection, position_schema: str
-) -> tuple[UserTable, ...]:
-    """Return the tables, by name."""
-    engines = await connection.query("SELECT engine, transactions FROM information_schema.engines")
-    transactional = {str(engine).lower() for engine, does in engines if does == "YES"}
-    users = _users("table_schema", position_schema)
-    keys = await connection.query(
-        "SELECT DISTINCT table_schema, table_name FROM information_schema.columns"
-        f" WHERE column_key = 'PRI' AND {users}"
-    )
-    keyed = {(str(schema), str(name)) for schema, name in keys}
-    rows = await connection.query(
-        "SELECT table_schema, table_name, engine FROM information_schema.tables"
-        f" WHERE {_TABLES} AND {users} ORDER BY 1, 2"
-    )
+def tables_of(known: KeyDefinitions, transactional: Collection[str]) -> tuple[UserTable, ...]:
+    """Return the tables, by name; `transactional` are the engines that can roll back."""
     return tuple(
         UserTable(
-            str(schema),
-            str(name),
-            transactional=str(engine).lower() in transactional,
-            keyed=(str(schema), str(name)) in keyed,
-            is_blackhole=str(engine).lower() == "blackhole",
+            *name,
+            transactional=table.engine in transactional,
+            keyed=table.identifies_rows,
+            is_blackhole=table.engine == "blackhole",
         )
-        for schema, name, engine in rows
+        for name, table in sorted(known.tables.items())
     )
 
 
-async def read_columns(
-    connection: Connection, position_schema: str
-) -> Mapping[str, Sequence[TableColumn]]:
+def columns_of(known: KeyDefinitions) -> Mapping[str, Sequence[TableColumn]]:
     """Return the columns of each table, in order, by its qualified name."""
-    rows = await connection.query(
-        f"SELECT table_schema, table_name, {COLUMNS} FROM information_schema.columns"
-        " JOIN information_schema.tables USING (table_schema, table_name)"
-        f" WHERE {_TABLES} AND {_users('table_schema', position_schema)}"
-        " ORDER BY table_schema, table_name, ordinal_position"
-    )
-    columns: dict[str, list[TableColumn]] = {}
-    for schema, name, *column in rows:
-        columns.setdefault(f"{schema!s}.{name!s}", []).append(table_column(tuple(column)))
-    return columns
+    return {
+        ".".join(name): [each.column for each in table.columns]
+        for name, table in sorted(known.tables.items())
+    }
+
+
+def expressions_of(known: KeyDefinitions) -> Mapping[str, Mapping[str, str]]:
+    """Return the expressions of generated columns, by qualified table and column."""
+    by_table = {
+        ".".join(name): {
+            each.column.name: each.expression for each in table.columns if each.generated
+        }
+        for name, table in known.tables.items()
+    }
+    return {name: expressions for name, expressions in by_table.items() if expressions}
+
+
+def foreign_keys_of(known: KeyDefinitions, wanted: Callable[[ForeignKey], bool]) -> tuple[str, ...]:
+    """Return those of the foreign keys, each with the table that it refers to."""
+    keys = (each for each in known.foreign_keys if each.table in known.tables and wanted(each))
+    pairs = sorted((".".join(each.table), ".".join(each.parent)) for each in keys)
+    return tuple(f"{table} -> {parent}" for table, parent in pairs)
+
+
+async def read_keys(
+    connection: Connection, flavour: Flavour, position_schema: str
+) -> KeyDefinitions:
+    """Return the tables of users with their columns and keys, as the daemon reads them."""
+    known = await read_key_definitions(connection, flavour, fold_case=False)
+    tables = {name: each for name, each in known.tables.items() if name[0] != position_schema}
+    return replace(known, tables=tables)
+
+
+async def read_transactional(connection: Connection) -> frozenset[str]:
+    """Return the engines that can roll back, in lower case."""
+    engines = await connection.query("SELECT engine, transactions FROM information_schema.engines")
+    return frozenset(str(engine).lower() for engine, does in engines if does == "YES")
 
 
 async def read_generated(
@@ -74,33 +78,6 @@ async def read_generated(
         f" WHERE {GENERATED} AND {_users('table_schema', position_schema)} ORDER BY 1, 2"
     )
     return tuple(f"{schema!s}.{name!s}" for schema, name in rows)
-
-
-async def read_expressions(
-    connection: Connection, position_schema: str
-) -> Mapping[str, Mapping[str, str]]:
-    """Return the expressions of generated columns, by qualified table and column."""
-    rows = await connection.query(
-        "SELECT table_schema, table_name, column_name, generation_expression"
-        " FROM information_schema.columns WHERE COALESCE(generation_expression, '') <> ''"
-        f" AND {_users('table_schema', position_schema)}"
-    )
-    expressions: dict[str, dict[str, str]] = {}
-    for schema, table, name, expression in rows:
-        expressions.setdefault(f"{schema!s}.{table!s}", {})[str(name)] = str(expression)
-    return expressions
-
-
-async def read_foreign_keys(
-    connection: Connection, position_schema: str, condition: str
-) -> tuple[str, ...]:
-    """Return the foreign keys of which a condition is true, each with the table it refers to."""
-    rows = await connection.query(
-        "SELECT constraint_schema, table_name, unique_constraint_schema, referenced_table_name"
-        " FROM information_schema.referential_constraints"
-        f" WHERE {condition} AND {_users('constraint_schema', position_schema)} ORDER BY 1, 2"
-    )
-    return tuple(f"{a!s}.{b!s} -> {c!s}.{d!s}" for a, b, c, d in rows)
 
 
 async def read_triggers(connection: Connection, position_schema: str) -> Mapping[str, str]:

@@ -12,7 +12,7 @@ from mtsd.apply.session.pinning import pin
 from mtsd.apply.session.session_state import pinned
 from mtsd.apply.session.xa import listed_xids
 from mtsd.apply.sql import literals
-from mtsd.apply.tables.key_definitions import read_key_definitions
+from mtsd.apply.tables.key_definitions import KeyDefinitions
 from mtsd.apply.tables.table_keys import why_whole
 from mtsd.config.start import FilePosition, Start
 from mtsd.model.error_numbers import NOT_ALLOWED
@@ -29,16 +29,17 @@ from mtsd.operations.check.facts import (
 from mtsd.operations.check.reading.doubts import read_in_logs
 from mtsd.operations.check.reading.positions import read_position
 from mtsd.operations.check.reading.schemas import (
-    CASCADES,
-    read_columns,
-    read_expressions,
-    read_foreign_keys,
+    columns_of,
+    expressions_of,
+    foreign_keys_of,
     read_generated,
+    read_keys,
     read_names,
     read_reaching,
-    read_tables_of_users,
+    read_transactional,
     read_triggers,
     tables_in,
+    tables_of,
 )
 from mtsd.replica.guards.circles import read_feeding
 from mtsd.source.place import starts_inside_group
@@ -61,7 +62,9 @@ async def read_source(
     connection: Connection, version: ServerVersion, position_schema: str, start: Start | None
 ) -> SourceFacts:
     """Query the source, also about the place `start`. Raises ServerError, ConnectionLostError."""
-    server = await _server(connection, version, position_schema)
+    await make_neutral(connection)
+    keys = await read_keys(connection, version.flavour, position_schema)
+    server = await _server(connection, version, position_schema, keys)
     files: tuple[tuple[str, int], ...] = ()
     files_refused = ""
     try:
@@ -149,7 +152,9 @@ async def read_target(
 
     `binary_log` is that of its settings. Raises ServerError, ConnectionLostError.
     """
-    server = await _server(connection, version, tables.schema)
+    await make_neutral(connection)
+    known = await read_keys(connection, version.flavour, tables.schema)
+    server = await _server(connection, version, tables.schema, known)
     position = await read_position(connection, tables)
     files: tuple[str, ...] | None = None
     if position.channel is not None and any(
@@ -159,11 +164,10 @@ async def read_target(
         files = tuple(str(row[0]) for row in rows) or None
     in_logs = await read_in_logs(connection, tables, server, position, files)
     prepared = await listed_xids(connection)
-    known = await read_key_definitions(connection, version.flavour, fold_case=False)
     whole = {
         ".".join(name): why
         for name, keys in sorted(known.tables.items())
-        if name[0] != tables.schema and (why := why_whole(keys))
+        if (why := why_whole(keys))
     }
     allowed = await allows_binlog(connection)
     reaching = await read_reaching(connection, tables.schema)
@@ -175,9 +179,8 @@ async def read_target(
 
 
 async def _server(
-    connection: Connection, version: ServerVersion, position_schema: str
+    connection: Connection, version: ServerVersion, position_schema: str, known: KeyDefinitions
 ) -> ServerFacts:
-    await make_neutral(connection)
     before = time()
     ((now, account),) = await connection.query("SELECT UNIX_TIMESTAMP(NOW(6)), CURRENT_USER()")
     offset = float(str(now)) - (before + time()) / 2
@@ -208,10 +211,8 @@ async def _server(
         variables=variables,
         grants=tuple(str(row[0]) for row in await connection.query("SHOW GRANTS")),
         roles=await _inactive_roles(connection, version.mysql),
-        tables=await read_tables_of_users(connection, position_schema),
-        foreign_keys_across=await read_foreign_keys(
-            connection, position_schema, "constraint_schema <> unique_constraint_schema"
-        ),
+        tables=tables_of(known, await read_transactional(connection)),
+        foreign_keys_across=foreign_keys_of(known, lambda key: key.table[0] != key.parent[0]),
         triggers=tuple(triggers),
         events=await read_names(
             connection, "event", "events", position_schema, "status = 'ENABLED'"
@@ -220,13 +221,13 @@ async def _server(
         clock_offset=offset,
         threads_connected=int(status.get("threads_connected", 0)),
         own_channels=channels,
-        columns=await read_columns(connection, position_schema),
+        columns=columns_of(known),
         flavour=version.flavour,
-        cascades=await read_foreign_keys(connection, position_schema, CASCADES),
-        versioned=await read_names(
-            connection, "table", "tables", position_schema, "table_type = 'SYSTEM VERSIONED'"
+        cascades=foreign_keys_of(known, lambda key: key.cascades_deletes or key.cascades_updates),
+        versioned=tuple(
+            sorted(".".join(name) for name, table in known.tables.items() if table.versioned)
         ),
-        expressions=await read_expressions(connection, position_schema),
+        expressions=expressions_of(known),
         triggers_on=triggers,
         generated=await read_generated(connection, version, position_schema),
         own_channels_refused=channels_refused,
