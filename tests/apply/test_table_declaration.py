@@ -11,7 +11,7 @@ from mtsd.apply.position.table_declaration import (
     Table,
     in_hex,
     moment,
-    said,
+    shown_text,
     text_or_null,
     whole,
 )
@@ -20,7 +20,7 @@ from mtsd.model.position import Position
 NUMBER = whole("N")
 NAME = text_or_null("Name", "TEXT")
 PART = in_hex("Part", "VARBINARY(64) NOT NULL")
-WHY = said("Why", "TEXT NOT NULL", 3)
+WHY = shown_text("Why", "TEXT NOT NULL", 3)
 WRITTEN = moment("Written_at", is_read=False)
 READ = moment("Read_at")
 TABLE = Table(

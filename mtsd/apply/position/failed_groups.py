@@ -19,7 +19,7 @@ from mtsd.apply.position.table_declaration import (
     Table,
     flag,
     moment,
-    said,
+    shown_text,
     text,
     whole,
 )
@@ -32,10 +32,10 @@ _END = PositionColumns(
     whole("Master_log_pos"),
 )
 _GTID = text("Gtid", "VARCHAR(128) NOT NULL")
-_DATABASES = said("Databases", "TEXT NOT NULL")
+_DATABASES = shown_text("Databases", "TEXT NOT NULL")
 _KIND = text("Kind", "VARCHAR(32) NOT NULL")
 _ERROR = whole("Error_number", "INT UNSIGNED")
-_MESSAGE = said("Message", "TEXT NOT NULL")
+_MESSAGE = shown_text("Message", "TEXT NOT NULL")
 _GROUP = (_NUMBER, _END.file, _END.offset, _GTID, _DATABASES, _KIND, _ERROR, _MESSAGE)
 
 _LATER = flag("Later_applied")
@@ -43,8 +43,8 @@ _STOPPED_AT = moment("Stopped_at")
 _STOPPED = Table("slave_stopped_group", (ONE_A_CHANNEL, *_GROUP, _LATER, _STOPPED_AT))
 
 _LONGEST_WHO = 255
-_WHO = said("Who", f"VARCHAR({_LONGEST_WHO}) NOT NULL", _LONGEST_WHO)
-_WHY = said("Why", "TEXT NOT NULL")
+_WHO = shown_text("Who", f"VARCHAR({_LONGEST_WHO}) NOT NULL", _LONGEST_WHO)
+_WHY = shown_text("Why", "TEXT NOT NULL")
 _SKIPPED_AT = moment("Skipped_at")
 _SKIPPED = Table(
     "slave_skipped_group",

@@ -15,13 +15,13 @@ from mtsd.apply.position.table_declaration import (
     ChannelTable,
     Table,
     moment,
-    said,
+    shown_text,
 )
 from mtsd.wire.exchange import Row
 
 HANDED_OVER: Final = "slave_handed_over"
-_TO: Final = said("Handed_to", "TEXT NOT NULL")
-_BACK: Final = said("Comes_back_by", "TEXT NOT NULL")
+_TO: Final = shown_text("Handed_to", "TEXT NOT NULL")
+_BACK: Final = shown_text("Comes_back_by", "TEXT NOT NULL")
 _SINCE: Final = moment("Handed_over_at")
 _TABLE: Final = Table(HANDED_OVER, (ONE_A_CHANNEL, _TO, _BACK, _SINCE))
 

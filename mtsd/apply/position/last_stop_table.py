@@ -12,7 +12,7 @@ from mtsd.apply.position.table_declaration import (
     Table,
     flag,
     moment,
-    said,
+    shown_text,
     whole,
 )
 from mtsd.model.outcome.last_stop import LastStop
@@ -22,7 +22,7 @@ LAST_STOP: Final = "slave_last_stop"
 _GRACEFUL: Final = flag("Graceful")
 _ERROR: Final = whole("Error_number", "INT UNSIGNED")
 _NUMBER: Final = whole("Group_number")
-_MESSAGE: Final = said("Message", "TEXT NOT NULL")
+_MESSAGE: Final = shown_text("Message", "TEXT NOT NULL")
 _STOPPED: Final = moment("Stopped_at")
 _TABLE: Final = Table(LAST_STOP, (ONE_A_CHANNEL, _GRACEFUL, _ERROR, _NUMBER, _MESSAGE, _STOPPED))
 

@@ -11,7 +11,7 @@ from mtsd.apply.position.table_declaration import (
     ChannelTable,
     Table,
     moment,
-    said,
+    shown_text,
     text,
 )
 from mtsd.model.parallel_type import POLICY_NAMES
@@ -20,7 +20,7 @@ from mtsd.wire.exchange import Row
 
 CHOSEN_POLICY: Final = "slave_chosen_policy"
 _TYPE: Final = text("Parallel_type", "VARCHAR(64) NOT NULL")
-_BECAUSE: Final = said("Because", "TEXT NOT NULL")
+_BECAUSE: Final = shown_text("Because", "TEXT NOT NULL")
 _TABLE: Final = Table(
     CHOSEN_POLICY, (ONE_A_CHANNEL, _TYPE, _BECAUSE, moment("Chosen_at", is_read=False))
 )

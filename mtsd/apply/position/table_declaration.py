@@ -116,7 +116,7 @@ def text(name: str, definition: str) -> Column[str]:
     return Column(name, definition, str, literals.text)
 
 
-def said(name: str, definition: str, longest: int = LONGEST_TEXT) -> Column[str]:
+def shown_text(name: str, definition: str, longest: int = LONGEST_TEXT) -> Column[str]:
     """Return the column of a text by people or servers: cut, and with ? for what is not UTF-8."""
 
     def literal(value: str) -> bytes:

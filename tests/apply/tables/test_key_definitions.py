@@ -89,7 +89,9 @@ def test_what_is_read(server: Server) -> None:
     assert [each.nullable for each in parent.columns] == [False, True, False]
     assert [[part.column for part in key] for key in parent.unique] == [["Id"], ["w", "v"]]
     assert [part.characters for part in known.tables["a", "prefix"].unique[0]] == [5]
-    expressions = {each.column.name: each.expression for each in known.tables["a", "computed"].columns}
+    expressions = {
+        each.column.name: each.expression for each in known.tables["a", "computed"].columns
+    }
     assert "id" in expressions["g"]
     assert not expressions["id"]
     # What the server says to be a primary key is one, or a unique key that can be one.

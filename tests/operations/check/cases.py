@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from mtsd.apply.position.failed_groups import StoppedGroup
+from mtsd.apply.position.handed_over_table import HandedOver
 from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.apply.position.position_tables import UNORDERED_VERSION
 from mtsd.apply.position.prepared_table import PreparedRow
@@ -415,6 +416,10 @@ CASES = (
     ),
     Case(Kind.POSITION, f"binlog.000002:700, group 7, {SOURCE_UUID}:1-7", target=at()),
     Case(Kind.DAEMON_RUNS, "connection 12", target=tables(daemon=12)),
+    Case(
+        Kind.HANDED_OVER, "handed over to its own replica",
+        target=tables(handed_over=HandedOver("its own replica", "takeover")),
+    ),
     Case(Kind.START, "earliest"),
     Case(Kind.START, "latest", starting(Latest())),
     Case(Kind.START_MISSING, '"earliest", "latest"', starting(None)),
