@@ -15,6 +15,7 @@ from mtsd.source.place import starts_inside_group
 from mtsd.source.source_state import BinlogFile, SourceState, mariadb_state
 from mtsd.wire.binlog_status import binlog_status
 from mtsd.wire.connection import Connection
+from mtsd.wire.family import SERVERS
 from mtsd.wire.traits import ServerTraits
 
 _LONGEST_S = 60.0
@@ -52,7 +53,7 @@ async def gtids_before(connection: Connection, flavour: Flavour, place: Position
     Without this, they would stay unknown until the source's next file, and another source would be
     refused until then. Raises as `read_source_state` does.
     """
-    if flavour is Flavour.MARIADB:
+    if SERVERS[flavour].has_domains:
         async with connection.answering(_LONGEST_S):
             return await gtids_at(connection, place)
     gtids = await read_gtids_before(connection.endpoint, place)
@@ -63,7 +64,7 @@ async def gtids_before(connection: Connection, flavour: Flavour, place: Position
 
 
 async def _read(connection: Connection, traits: ServerTraits, *, end: bool) -> SourceState:
-    if traits.server.flavour is Flavour.MARIADB:
+    if SERVERS[traits.server.flavour].has_domains:
         return await _read_mariadb(connection, traits, end=end)
     # Before the GTIDs: what is purged in the meantime is missing, and seen to be.
     files = await _files(connection)

@@ -56,6 +56,8 @@ class TargetFamily:
     """Keys may have WITHOUT OVERLAPS."""
     cascades_compute: bool
     """What a cascade computes may depend on the session: keys may be of computed columns."""
+    partitions_by_session: bool
+    """Which partition a row is in may depend on the session: by a difference, as it is signed."""
     generates_keys_since: Version
     """Since when it can add an invisible primary key to a table."""
     guards_each_table: bool
@@ -77,6 +79,8 @@ class TargetFamily:
     """CREATE TABLE … START TRANSACTION stays open for the rows, if it is logged."""
     undoes_logged: bool
     """When it recovers from a crash it may undo a CREATE TABLE that is in its binlog."""
+    completes_definitions: bool
+    """When it recovers from a crash it may complete a definition, and logs it only then."""
     renames_temporary: bool
     """RENAME TABLE renames temporary tables, too."""
     disabled_event: tuple[tuple[Version, bytes], ...]
@@ -164,6 +168,7 @@ MYSQL: Final = TargetFamily(
     fires_triggers=False,
     has_periods=False,
     cascades_compute=True,
+    partitions_by_session=True,
     generates_keys_since=(8, 0, 30),
     guards_each_table=False,
     omits_generated=False,
@@ -173,6 +178,7 @@ MYSQL: Final = TargetFamily(
     lenient=(b"", b" /*+ SET_VAR(sql_mode='NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES') */"),
     creates_and_fills=True,
     undoes_logged=False,
+    completes_definitions=False,
     renames_temporary=False,
     disabled_event=(((8, 2, 0), b"DISABLE ON REPLICA"), ((0, 0, 0), b"DISABLE ON SLAVE")),
     detaches_since=(8, 0, 29),
@@ -212,6 +218,7 @@ MARIADB: Final = TargetFamily(
     fires_triggers=True,
     has_periods=True,
     cascades_compute=False,
+    partitions_by_session=False,
     generates_keys_since=NEVER,
     guards_each_table=True,
     omits_generated=True,
@@ -222,6 +229,7 @@ MARIADB: Final = TargetFamily(
     lenient=(b"SET STATEMENT sql_mode='NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES' FOR ", b""),
     creates_and_fills=False,
     undoes_logged=True,
+    completes_definitions=True,
     renames_temporary=True,
     disabled_event=(((0, 0, 0), b"DISABLE ON SLAVE"),),
     # It always keeps one in its session, so that mtsd completes it there.

@@ -14,6 +14,7 @@ The default of a column that only the target has may be such an expression, too.
 
 from collections.abc import Iterator
 
+from mtsd.apply.session.family import TARGETS
 from mtsd.apply.tables.facts import TableFacts
 from mtsd.apply.tables.independent_expressions import is_independent
 from mtsd.model.server import Flavour
@@ -41,6 +42,6 @@ def _expressions(facts: TableFacts, flavour: Flavour) -> Iterator[str]:
             yield column.generated
     yield from facts.checks
     yield from facts.key_parts
-    if flavour is Flavour.MYSQL:
+    if TARGETS[flavour].partitions_by_session:
         # Only a difference may depend on the session, among what MySQL accepts to partition by.
         yield from (each for each in facts.partitioning if "-" in each)

@@ -25,6 +25,7 @@ from typing import Final
 
 from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.apply.position.split_table import SPLIT
+from mtsd.apply.session.family import TARGETS
 from mtsd.binlog.sql.repeatable import errors_of_a_second_time
 from mtsd.binlog.sql.statement_secrets import LONGEST_EXCERPT
 from mtsd.binlog.sql.words import Words
@@ -149,7 +150,7 @@ def judge_logged(
 
     The server is the target.
     """
-    if flavour is not Flavour.MARIADB:
+    if not TARGETS[flavour].completes_definitions:
         if logged.own:
             return Verdict.APPLIED
         is_known = (
