@@ -8,7 +8,7 @@ in the target's binlog, or when a reader sees the last transaction.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from benchmarks.replicas import servers
@@ -191,63 +191,73 @@ class Work:
     verify: Callable[[Server, Server], None] = verify
 
 
+class _Measured:
+    """What a target does while a replica works on it: from now on until `end`."""
+
+    def __init__(self, source: Server, target: Server, daemon: External | None = None) -> None:
+        self._target = target
+        self._watch = watched(source, target, daemon=daemon)
+        self._given = _statements(target)
+        self._cpu = cpu_seconds(target.pid)
+        self._load: Load | None = None
+
+    def end(self) -> None:
+        """Measure, before anything is stopped."""
+        self._cpu = cpu_seconds(self._target.pid) - self._cpu
+        self._given = _statements(self._target, since=self._given)
+        self._load = self._watch.ended()
+
+    def applied(self, replica: str, work: Work, ended: Ended, began: float) -> Applied:
+        """Return what was measured of a replica in the server that has begun at that time."""
+        if self._load is None:
+            raise RuntimeError("the end was not measured")
+        return Applied(
+            replica=replica,
+            source_transactions=work.transactions,
+            target_transactions=ended.transactions,
+            seconds=ended.last - began,
+            seconds_of_commits=ended.last - (began if ended.first is None else ended.first),
+            start_up=0.0,
+            server_cpu=self._cpu,
+            own_cpu=None,
+            peak_memory=None,
+            load=self._load,
+            settings=servers.settings(self._target),
+            statements=self._given,
+        )
+
+
 def run_native(source: Server, target: Server, replica: Native, work: Work) -> Applied:
     """Let the server's own replica do the work on a prepared target."""
     replica.receive(_TIMEOUT_S)
-    watch = watched(source, target)
-    given, cpu = _statements(target), cpu_seconds(target.pid)
+    measured = _Measured(source, target)
     began = time.time()
     replica.start_applying()
     at = work.end.of_native(replica, target)
-    cpu = cpu_seconds(target.pid) - cpu
-    given = _statements(target, since=given)
-    load = watch.ended()
+    measured.end()
     replica.stop()
     ended = work.end.ended(target, at)
     work.verify(source, target)
-    return Applied(
-        replica="the server's own",
-        source_transactions=work.transactions,
-        target_transactions=ended.transactions,
-        seconds=ended.last - began,
-        seconds_of_commits=ended.last - (began if ended.first is None else ended.first),
-        start_up=0.0,
-        server_cpu=cpu,
-        own_cpu=None,
-        peak_memory=None,
-        load=load,
-        settings=servers.settings(target),
-        statements=given,
-    )
+    return measured.applied("the server's own", work, ended, began)
 
 
 def run_mtsd(source: Server, target: Server, settings: Mapping[str, Value], work: Work) -> Applied:
     """Let mtsd, with these settings, do the work on a prepared target."""
     daemon = External(source, target, settings)
-    watch = watched(source, target, daemon=daemon)
-    given, cpu = _statements(target), cpu_seconds(target.pid)
+    measured = _Measured(source, target, daemon)
     with daemon:
         at = work.end.of_mtsd(daemon, target)
         own_cpu, memory = daemon.cpu_seconds, daemon.peak_memory
-        cpu = cpu_seconds(target.pid) - cpu
-        given = _statements(target, since=given)
-        load = watch.ended()
+        measured.end()
         daemon.stop()
     ended = work.end.ended(target, at)
     work.verify(source, target)
-    return Applied(
-        replica="mtsd",
-        source_transactions=work.transactions,
-        target_transactions=ended.transactions,
-        seconds=ended.last - daemon.began,
-        seconds_of_commits=ended.last - (daemon.began if ended.first is None else ended.first),
+    return replace(
+        measured.applied("mtsd", work, ended, daemon.began),
         start_up=daemon.began - daemon.started,
-        server_cpu=cpu,
         own_cpu=own_cpu,
         peak_memory=memory,
-        load=load,
         settings=daemon.settings,
-        statements=given,
     )
 
 

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
-from threading import Event, Thread
+from contextlib import AbstractContextManager, closing
+from threading import Event
 from typing import Final
 
 import pymysql
 from pymysql.cursors import Cursor
 
 from tests.load.files import Files, write_files
+from tests.load.in_threads import in_threads
 from tests.load.journal import Entry, Ledger
 from tests.load.statements import TABLES, Statements, Transaction
 from tests.servers.mariadb import MariadbInstallation
@@ -74,30 +75,13 @@ class MariadbLoad:
         with ThreadPoolExecutor(len(DATABASES)) as pool:
             list(pool.map(write, range(len(DATABASES))))
 
-    @contextmanager
-    def running(self, pause: float = 0.01) -> Iterator[None]:
+    def running(self, pause: float = 0.01) -> AbstractContextManager[None]:
         """Write for the time of the block."""
-        stopping = Event()
-        failed: list[BaseException] = []
 
-        def write(worker: int) -> None:
-            try:
-                self.write(worker, until=stopping, pause=pause)
-            except BaseException as error:
-                failed.append(error)
-                raise
+        def write(worker: int) -> Callable[[Event], None]:
+            return lambda stopping: self.write(worker, until=stopping, pause=pause)
 
-        threads = [Thread(target=write, args=(each,)) for each in range(len(DATABASES))]
-        for thread in threads:
-            thread.start()
-        try:
-            yield
-        finally:
-            stopping.set()
-            for thread in threads:
-                thread.join()
-        if failed:
-            raise failed[0]
+        return in_threads(map(write, range(len(DATABASES))))
 
     def write(
         self, worker: int, *, until: Event, pause: float = 0.0, transactions: int = 1 << 30

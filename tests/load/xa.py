@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from random import Random
-from threading import Event, Thread
+from threading import Event
 from typing import Final, Protocol
 
 import pymysql
 
+from tests.load.in_threads import in_threads
 from tests.servers.mysqld import Server
 
 ROWS: Final = 40
@@ -295,30 +296,13 @@ class SideBySide:
     def __init__(self, sessions: Sequence[Acting]) -> None:
         self._sessions = sessions
 
-    @contextmanager
-    def running(self, rate: float) -> Iterator[None]:
+    def running(self, rate: float) -> AbstractContextManager[None]:
         """Run all sessions during the block, each at most `rate` times a second."""
-        stopping = Event()
-        failed: list[BaseException] = []
 
-        def run(session: Acting) -> None:
-            try:
-                session.run(stopping, rate)
-            except BaseException as error:
-                failed.append(error)
-                raise
+        def run(session: Acting) -> Callable[[Event], None]:
+            return lambda stopping: session.run(stopping, rate)
 
-        threads = [Thread(target=run, args=(session,)) for session in self._sessions]
-        for thread in threads:
-            thread.start()
-        try:
-            yield
-        finally:
-            stopping.set()
-            for thread in threads:
-                thread.join()
-        if failed:
-            raise failed[0]
+        return in_threads(map(run, self._sessions))
 
     def run(self, completed: int, rate: float) -> None:
         """Run all sessions until so many transactions are completed; AssertionError after 120 s."""

@@ -9,10 +9,9 @@ import pytest
 from mtsd.model.fault_points import FaultPoint
 from tests.fix_daemon import SIGKILLED
 from tests.fix_families import families
-from tests.fix_kills import kill_either
-from tests.load.xa import DATABASES, MariadbXaLoad
+from tests.load.xa import MariadbXaLoad
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.xa.xa_of_families import PAIRS, assert_equal, running
+from tests.replica.xa.xa_of_families import PAIRS, assert_equal, running, survive_kills
 from tests.replica.xa.xa_prepared import prepare, prepared
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
@@ -147,15 +146,7 @@ def test_killed_at_random(kills: int, tmp_path: Path) -> None:
         load = MariadbXaLoad(pair.source, seed=kills)
         load.prepare()
         daemon = DaemonProcess(pair.source, pair.target, tmp_path, SMALL)
-        with load.running(rate=20):
-            kill_either(pair, daemon, chance, kills)
-        load.complete_all(but=1)
-        daemon.start()
-        assert_equal(pair, daemon, DATABASES)
-        load.complete_all()
-        assert_equal(pair, daemon, DATABASES)
-        assert prepared(pair.target) == set()
-        assert daemon.stop() == 0
+        survive_kills(pair, daemon, load, chance, kills, rate=20)
 
 
 def test_the_session_of_a_worker_remains(tmp_path: Path) -> None:

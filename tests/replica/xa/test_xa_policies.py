@@ -10,10 +10,9 @@ import pytest
 
 from mtsd.schedule.policies.choice import POLICIES
 from tests.fix_families import installed
-from tests.fix_kills import kill_either
 from tests.load.xa import DATABASES, MariadbXaLoad, XaLoad
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.xa.xa_of_families import assert_equal, assert_same
+from tests.replica.xa.xa_of_families import assert_same, survive_kills
 from tests.replica.xa.xa_prepared import prepared
 from tests.servers.mysqld import GTIDS, Options, Server
 from tests.servers.pair import Pair
@@ -142,12 +141,4 @@ def test_killed(source: str, target: str, policy: str, kills: int, tmp_path: Pat
         load = load_of(source, pair.source, kills, one_format=target == "9.7")
         load.prepare()
         daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings_of(policy, 4))
-        with load.running(rate=15):
-            kill_either(pair, daemon, chance, kills)
-        load.complete_all(but=1)
-        daemon.start()
-        assert_equal(pair, daemon, DATABASES)
-        load.complete_all()
-        assert_equal(pair, daemon, DATABASES)
-        assert prepared(pair.target) == set()
-        assert daemon.stop() == 0
+        survive_kills(pair, daemon, load, chance, kills, rate=15)

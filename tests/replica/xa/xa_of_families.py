@@ -1,5 +1,6 @@
 """Pairs of any families under XA transactions, and what has to be equal there."""
 
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -7,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.fix_families import families
+from tests.fix_kills import kill_either
+from tests.load.xa import DATABASES, SideBySide
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.replica.xa.xa_prepared import assert_recorded
+from tests.replica.xa.xa_prepared import assert_recorded, prepared
 from tests.servers.mysqld import Server
 from tests.servers.pair import Pair
 
@@ -55,3 +58,24 @@ def assert_same(source: Server, target: Server, databases: tuple[str, ...]) -> N
         rows = f"SELECT * FROM {name}.t ORDER BY id"
         assert source.sql(rows) == target.sql(rows)
     assert_recorded(source, target)
+
+
+def survive_kills(
+    pair: Pair,
+    daemon: DaemonProcess,
+    load: SideBySide,
+    chance: random.Random,
+    kills: int,
+    *,
+    rate: float,
+) -> None:
+    """Kill the daemon or the target at random under a load; in the end both servers are equal."""
+    with load.running(rate=rate):
+        kill_either(pair, daemon, chance, kills)
+    load.complete_all(but=1)
+    daemon.start()
+    assert_equal(pair, daemon, DATABASES)
+    load.complete_all()
+    assert_equal(pair, daemon, DATABASES)
+    assert prepared(pair.target) == set()
+    assert daemon.stop() == 0

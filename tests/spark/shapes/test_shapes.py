@@ -3,8 +3,8 @@
 import json
 import random
 import re
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -309,18 +309,25 @@ def test_every_type(server: Server, folder: Path) -> None:
             assert text is None or len(json.loads(str(text))) == len(KINDS) + 1
 
 
-def test_tables_without_names(server: Server, folder: Path) -> None:
-    definition = "CREATE TABLE t (id INT UNSIGNED PRIMARY KEY, e ENUM('x', 'y'), v VARCHAR(9))"
+@contextmanager
+def without_names(server: Server) -> Iterator[None]:
+    """Let a server log no names of columns."""
     server.sql("SET GLOBAL binlog_row_metadata = MINIMAL")
     try:
+        yield
+    finally:
+        server.sql("SET GLOBAL binlog_row_metadata = FULL")
+
+
+def test_tables_without_names(server: Server, folder: Path) -> None:
+    definition = "CREATE TABLE t (id INT UNSIGNED PRIMARY KEY, e ENUM('x', 'y'), v VARCHAR(9))"
+    with without_names(server):
         recorded = log(
             server,
             folder,
             "unnamed",
             [definition, "INSERT INTO t VALUES (1, 'y', 'one')", "UPDATE t SET v = 'two'"],
         )
-    finally:
-        server.sql("SET GLOBAL binlog_row_metadata = FULL")
     changes = read(ChangeShape(), recorded, Options("f", "changes"))
     assert changes[0]["after"] == '{"@1":1,"@2":2,"@3":"one"}'
     ddl = definition.replace(" t ", " unnamed.t ") + ";"
@@ -373,8 +380,7 @@ def test_a_definition_that_does_not_fit_is_an_error(server: Server, folder: Path
 
 def test_a_redefinition_without_names_is_an_error(server: Server, folder: Path) -> None:
     definition = "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)"
-    server.sql("SET GLOBAL binlog_row_metadata = MINIMAL")
-    try:
+    with without_names(server):
         recorded = log(
             server,
             folder,
@@ -388,8 +394,6 @@ def test_a_redefinition_without_names_is_an_error(server: Server, folder: Path) 
                 "INSERT INTO t (id, a, b) VALUES (3, 10, 20)",
             ],
         )
-    finally:
-        server.sql("SET GLOBAL binlog_row_metadata = FULL")
     table = ("redefined", "t")
     by_place = StructType([StructField(name, LongType()) for name in ("id", "a", "b")])
     said = ""
