@@ -74,6 +74,8 @@ class _Rule(NamedTuple):
 class KnownCascades:
     """The foreign keys that cascade from tables, as far as one session has asked for them.
 
+    Only a repair asks.
+
     Tables are named as in a statement, quoted. With `fold_case`, the target compares their names in
     lower case.
     """

@@ -1,4 +1,8 @@
-"""Reads the target's table definitions for the applier of SQL, one query for each kind of fact."""
+"""Reads the target's table definitions for the applier of SQL, one query for each kind of fact.
+
+Once for each definition, and for all workers. SHOW CREATE TABLE, which `facts_reading` reads, is no
+help here: it leaves out what is a default, such as a column's collation, and how long a value is.
+"""
 
 from typing import Final
 
