@@ -56,12 +56,12 @@ def created(tokens: Words, database: str, table: str, character_set: str) -> Tab
     `character_set` is its database's default, "" if it is not known.
     """
     # The table's own default follows the columns.
-    found = _Table([], [], "")
+    definition = _Table([], [], "")
     if not tokens.at_symbol(b"("):
         raise UnknownClauseError("CREATE TABLE without columns")
     tokens.take()
     while True:
-        _addition(tokens, found, inside=True)
+        _addition(tokens, definition, inside=True)
         if tokens.at_symbol(b","):
             tokens.take()
             continue
@@ -69,15 +69,17 @@ def created(tokens: Words, database: str, table: str, character_set: str) -> Tab
             raise UnknownClauseError("CREATE TABLE: a column that is not understood")
         tokens.take()
         break
-    _options(tokens, found)
-    found.character_set = found.character_set or character_set
+    _options(tokens, definition)
+    definition.character_set = definition.character_set or character_set
     columns = [
-        replace(column, character_set=column.character_set or found.character_set)
+        replace(column, character_set=column.character_set or definition.character_set)
         if _is_text(column)
         else column
-        for column in found.columns
+        for column in definition.columns
     ]
-    return TableDefinition(database, table, tuple(columns), tuple(found.keys), found.character_set)
+    return TableDefinition(
+        database, table, tuple(columns), tuple(definition.keys), definition.character_set
+    )
 
 
 def altered(tokens: Words, before: TableDefinition, database: str) -> TableDefinition:

@@ -98,12 +98,12 @@ def _keys_at_once() -> Iterator[None]:
 
 def _watch(socket: Path, status: Status, interval: float) -> None:
     """Show it until a key ends that; what was shown last stays while no daemon answers."""
-    view, found = View(), NO_RATES
+    view, shown = View(), NO_RATES
     console = Console()
     asked_at = time.monotonic()
     with Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
-            live.update(screen(status, found, view, console.height), refresh=True)
+            live.update(screen(status, shown, view, console.height), refresh=True)
             left = asked_at + interval - time.monotonic()
             for key in _keys(max(0.0, left)):
                 result = pressed(view, key, status)
@@ -120,7 +120,7 @@ def _watch(socket: Path, status: Status, interval: float) -> None:
             if now is None:
                 view = replace(view, message=message)
                 continue
-            status, found = now, rates(before, now, asked_at - before_at)
+            status, shown = now, rates(before, now, asked_at - before_at)
 
 
 def _asked(socket: Path) -> tuple[Status | None, str]:

@@ -83,8 +83,8 @@ async def _refuse_without_evidence(channel: StoppedChannel, doubt: InDoubt) -> N
     if doubt.resolution or doubt.kind == SPLIT:
         return
     if doubt.evidence and await has_executed(channel.connection, doubt.evidence):
-        found = judge(doubt, executed=True, logs=None)
-        if found is Verdict.APPLIED:
+        verdict = judge(doubt, executed=True, logs=None)
+        if verdict is Verdict.APPLIED:
             return
     raise NeedsPersonError(
         f"group {doubt.number} was in doubt when the tables were copied ({doubt.kind}): the copy"

@@ -52,13 +52,13 @@ def recommended(results: Sequence[TriedCandidate]) -> TriedCandidate:
 def reasons(result: TriedCandidate, load: Load, machines: Machines) -> list[str]:
     """Return in plain words what a configuration spends its time on, most important first."""
     outcome = result.outcome
-    found = [*_of_processors(outcome, machines)]
+    causes = [*_of_processors(outcome, machines)]
     if outcome.sync > _BUSY:
         text = (
             f"syncs: the target syncs its logs {outcome.sync:.0%} of the time; larger batches need"
             " fewer syncs, more workers share them"
         )
-        found.append((outcome.sync, text))
+        causes.append((outcome.sync, text))
     if outcome.waiting > _MUCH:
         worst = sorted(outcome.waits.items(), key=lambda item: -item[1])[:3]
         names = ", ".join(f"{name} ({seconds:.1f} s)" for name, seconds in worst)
@@ -66,7 +66,7 @@ def reasons(result: TriedCandidate, load: Load, machines: Machines) -> list[str]
             f"dependencies: workers wait {outcome.waiting:.0%} of the time for the groups of"
             f" others, most for {names}"
         )
-        found.append((outcome.waiting, text))
+        causes.append((outcome.waiting, text))
     busiest = load.databases[0] if load.databases else None
     workers = max(1, result.candidate.parallel_workers)
     if busiest is not None and workers > 1 and busiest.share > _UNEVEN / workers:
@@ -74,32 +74,32 @@ def reasons(result: TriedCandidate, load: Load, machines: Machines) -> list[str]
             f"database {busiest.name}: it has {busiest.share:.0%} of the rows, so under the"
             f" database policy nothing exceeds {1 / busiest.share:.1f} times one worker"
         )
-        found.append((busiest.share, text))
-    found += [
+        causes.append((busiest.share, text))
+    causes += [
         (share, f"room: reading waits {share:.0%} of the time ({cause})")
         for cause, share in outcome.blocked.items()
-        if share > _BUSY and not found
+        if share > _BUSY and not causes
     ]
-    return [text for _, text in sorted(found, key=lambda one: -one[0])]
+    return [text for _, text in sorted(causes, key=lambda one: -one[0])]
 
 
 def excesses(result: TriedCandidate, load: Load, machines: Machines) -> list[str]:
     """Return what should be said of a number of workers that exceeds what there is for them."""
     one = result.candidate
     workers, processors = one.parallel_workers, machines.target or machines.daemon
-    found = []
+    texts = []
     if workers > processors:
-        found.append(
+        texts.append(
             f"{workers} workers are more than the {processors} processors of the target's machine:"
             " they only help to share syncs"
         )
     parts = load.number_of_databases
     if one.parallel_type == "database" and 0 < parts < workers:
-        found.append(
+        texts.append(
             f"{workers} workers are more than the {parts} databases of the load: under the database"
             f" policy, at most {parts} of them have work"
         )
-    return found
+    return texts
 
 
 def _of_processors(outcome: SimulatedRun, machines: Machines) -> Iterator[tuple[float, str]]:

@@ -50,7 +50,7 @@ class Curve:
 
 def alike(results: Iterable[TriedCandidate]) -> list[Alike]:
     """Return the results, with those that are alike as one; the fastest first."""
-    found = [
+    groups = [
         Alike(
             (one.candidate.parallel_type,),
             (one.candidate.parallel_workers,),
@@ -59,33 +59,33 @@ def alike(results: Iterable[TriedCandidate]) -> list[Alike]:
         )
         for one in results
     ]
-    found = _merged(
-        found,
+    groups = _merged(
+        groups,
         lambda one: (one.workers, one.binds, one.batch),
         lambda one, other: replace(one, policies=(*one.policies, *other.policies)),
     )
-    found = _merged(
-        found,
+    groups = _merged(
+        groups,
         lambda one: (one.policies, one.binds, one.batch),
         lambda one, other: replace(one, workers=(*one.workers, *other.workers)),
     )
-    found = _merged(
-        found,
+    groups = _merged(
+        groups,
         lambda one: (one.policies, one.workers, one.batch),
         lambda one, other: replace(one, binds=(*one.binds, *other.binds)),
     )
-    return sorted(found, key=lambda one: -one.shown.outcome.rate)
+    return sorted(groups, key=lambda one: -one.shown.outcome.rate)
 
 
 def _merged(
-    found: Sequence[Alike],
+    together: Sequence[Alike],
     key: Callable[[Alike], Hashable],
     merge: Callable[[Alike, Alike], Alike],
 ) -> list[Alike]:
     """Merge those with the same key and about the same rate."""
     kept: list[Alike] = []
     by_key: dict[Hashable, list[int]] = defaultdict(list)
-    for one in found:
+    for one in together:
         places = by_key[key(one)]
         for place in places:
             if _is_alike(kept[place].shown, one.shown):

@@ -176,8 +176,8 @@ class _Work:
                 self._points, self._warm, slower, spent, strict=True
             ):
                 if cpu:
-                    found = times * (group * groups + transaction * point.transactions)
-                    off += abs(log(found / cpu))
+                    left = times * (group * groups + transaction * point.transactions)
+                    off += abs(log(left / cpu))
         return off
 
 

@@ -11,7 +11,7 @@ Rows = tuple[Sequence[str], list[list[str]]]
 """Column headings, and the cells of each row."""
 
 
-def result_rows(plan: Plan, found: Sequence[Alike]) -> Rows:
+def result_rows(plan: Plan, alike: Sequence[Alike]) -> Rows:
     """Return the simulated configurations and their outcomes, one row for all that are alike."""
     heads = (
         "parallel_type", "workers", "batch_groups", "bind", "trx/s", "times", "in one", "target",
@@ -19,7 +19,7 @@ def result_rows(plan: Plan, found: Sequence[Alike]) -> Rows:
     )  # fmt: skip
     serial = plan.serial or 1.0
     rows = []
-    for one in found:
+    for one in alike:
         outcome = one.shown.outcome
         rows.append(
             [

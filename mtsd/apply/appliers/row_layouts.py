@@ -69,9 +69,9 @@ class RowLayouts:
         return layout
 
     async def _layout(self, event: bytes) -> TableLayout:
-        found = self._known.layouts.get(event)
-        if found is not None:
-            return found
+        remembered = self._known.layouts.get(event)
+        if remembered is not None:
+            return remembered
         if len(self._known.layouts) >= _MANY_TABLES:
             self._known.clear()
         table = parse_table_map(event, mariadb=self._of_mariadb)

@@ -158,25 +158,25 @@ class PositionTables:
 
         Without counting its row in slave_relay_log_info; `existing` are the tables that exist.
         """
-        found = [
+        parts = [
             b"EXISTS (SELECT 1 FROM %b.%b%b)"
             % (literals.name(self.schema), literals.name(table), self._relay_log_info.of_channel)
             for table in PROVING
             if table in existing
         ]
-        return b"SELECT " + b" OR ".join(found)
+        return b"SELECT " + b" OR ".join(parts)
 
     def select_sources(self, *, rules: bool = True) -> bytes:
         """Return the query for all channels: name, UUID of the source, and filter rules of each.
 
         Without `rules`, the table of the rules does not exist yet; then they are "".
         """
-        found, joined = b"''", b""
+        filters, joined = b"''", b""
         if rules:
-            found = b"COALESCE(%b,'')" % _RULES_TEXT.quoted
+            filters = b"COALESCE(%b,'')" % _RULES_TEXT.quoted
             joined = b" LEFT JOIN %b USING (%b)" % (self._rules.name, CHANNEL.quoted)
         return b"SELECT %b,%b,%b FROM %b%b" % (
-            CHANNEL.quoted, _SOURCE.quoted, found, self._relay_log_info.name, joined,
+            CHANNEL.quoted, _SOURCE.quoted, filters, self._relay_log_info.name, joined,
         )  # fmt: skip
 
     def replace_rules(self, rules: str) -> bytes:
@@ -185,20 +185,20 @@ class PositionTables:
 
     def channel_row(self, row: Row) -> ChannelRow:
         """Parse a row of `select_channel`. Raises NeedsPersonError on another schema version."""
-        found = _CHANNELS.read(row)
-        version = found[_VERSION]
+        stored = _CHANNELS.read(row)
+        version = stored[_VERSION]
         if version not in KNOWN_VERSIONS:
             refused = refuse(VERSION, schema=self.schema, version=version, known=SHOWN_VERSIONS)
             raise NeedsPersonError(str(refused))
-        gtids = found[_EXECUTED]
+        gtids = stored[_EXECUTED]
         mark = LowWaterMark(
-            found[_NUMBER],
-            _MARK.read(found),
+            stored[_NUMBER],
+            _MARK.read(stored),
             None if gtids is None else GtidSet.parse(gtids),
-            TemporaryTables.parse(found[_TEMPORARY]),
+            TemporaryTables.parse(stored[_TEMPORARY]),
         )
         ordered = version != UNORDERED_VERSION
-        return ChannelRow(mark, found[_WORKERS], found[_SOURCE], found[_DAEMON], ordered)
+        return ChannelRow(mark, stored[_WORKERS], stored[_SOURCE], stored[_DAEMON], ordered)
 
     def insert_channel(self, row: ChannelRow) -> bytes:
         """Return the statement that creates the channel's row."""

@@ -135,7 +135,7 @@ class _Reader:
         columns = await self._columns()
         unique = await self._unique()
         triggers = await self._triggers()
-        found: dict[TableName, UniqueKeys] = {}
+        by_name: dict[TableName, UniqueKeys] = {}
         for database, table, engine, kind in await self._rows(
             "SELECT table_schema, table_name, engine, table_type FROM information_schema.tables"
             " WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')"
@@ -143,7 +143,7 @@ class _Reader:
             name = self._name(database), self._name(table)
             keys = unique.get(name, ())
             of = columns.get(name, ())
-            found[name] = UniqueKeys(
+            by_name[name] = UniqueKeys(
                 str(engine).lower(),
                 of,
                 keys,
@@ -153,7 +153,7 @@ class _Reader:
                 triggers=name in triggers,
                 versioned=str(kind) != "BASE TABLE",
             )
-        return found
+        return by_name
 
     @understood("target")
     async def foreign_keys(self) -> tuple[ForeignKey, ...]:

@@ -172,8 +172,8 @@ class KnownTables:
                 continue
             self._readings |= readings
             for event, table in tables.items():
-                found = self._judged(table, readings[table.database, table.table], transactional)
-                self._note(event, (table.database, table.table), found)
+                judged = self._judged(table, readings[table.database, table.table], transactional)
+                self._note(event, (table.database, table.table), judged)
             self._forget_older(names, table_maps)
 
     async def are_others(
@@ -254,15 +254,15 @@ class KnownTables:
                 del events[event]
                 self._forget(event)
 
-    def _note(self, event: bytes, name: Name, found: KnownTable) -> None:
-        self._known[event] = found
+    def _note(self, event: bytes, name: Name, table: KnownTable) -> None:
+        self._known[event] = table
         events = self._events.setdefault(name, {})
         events.pop(event, None)
         events[event] = None
-        if not found.computed:
+        if not table.computed:
             self._plain.add(event)
-        special = found.without_transactions or found.needs_version
-        if not (special or found.refused or found.denied):
+        special = table.without_transactions or table.needs_version
+        if not (special or table.refused or table.denied):
             self._safe.add(event)
 
     async def _read(
@@ -275,17 +275,17 @@ class KnownTables:
             for name, reading in self._readings.items()
             if now - reading.at < _SHARED_S
         }
-        found = {name: self._readings[name] for name in names if name in self._readings}
-        left = set(names).difference(found)
+        known = {name: self._readings[name] for name in names if name in self._readings}
+        left = set(names).difference(known)
         if not left:
-            return found
+            return known
         facts = await self._reader.read(connection, left, state)
         for name in left:
             denied = None
             if self._by_binlog and TARGETS[self._server.flavour].guards_each_table:
                 denied = await why_denied(connection, name)
-            found[name] = _Reading(now, facts.get(name), denied)
-        return found
+            known[name] = _Reading(now, facts.get(name), denied)
+        return known
 
     def _judged(
         self, table: TableMap, reading: _Reading, transactional: Collection[str]

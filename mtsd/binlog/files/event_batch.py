@@ -43,20 +43,20 @@ class EventBatch:
 def event_places(data: bytes) -> tuple[list[int], int | None]:
     """Return where events begin, the end of the last whole one, and a length that none can have."""
     at = 0
-    found = [0]
-    add = found.append
+    places = [0]
+    add = places.append
     last = len(data) - HEADER_SIZE
     end = len(data)
     size_at = _size.unpack_from
     while at <= last:
         (size,) = size_at(data, at + 9)
         if not HEADER_SIZE <= size <= MAX_EVENT_SIZE:
-            return found, size
+            return places, size
         at += size
         if at > end:
             break
         add(at)
-    return found, None
+    return places, None
 
 
 def size_of_first(data: bytes) -> int:

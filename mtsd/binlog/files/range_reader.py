@@ -286,12 +286,12 @@ class RangeReader:
         """Check that the next range finds its first event at `at`, where the events so far end."""
         size = self.contents.size
         begin = self._bounds.end
-        found = self._first_event(begin, min(at + 1, size))
-        if found == at:
+        boundary = self._first_event(begin, min(at + 1, size))
+        if boundary == at:
             return
-        if found is not None and found < at:
+        if boundary is not None and boundary < at:
             raise self.error(
-                f"the bytes {found} and on look like an event, and are within another one: read"
+                f"the bytes {boundary} and on look like an event, and are within another one: read"
                 " the file in ranges of another size",
                 at,
             )

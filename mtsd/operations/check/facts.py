@@ -197,12 +197,12 @@ class PositionFacts:
     def xids_in_doubt(self) -> frozenset[XaXid]:
         """The xids of the channel's in-doubt groups."""
         doubts = self.channel.in_doubt if self.channel is not None else ()
-        found = {xid_in_doubt(doubt) for doubt in doubts if is_of_xa(doubt)}
+        xids = {xid_in_doubt(doubt) for doubt in doubts if is_of_xa(doubt)}
         if self.channel is not None:
             for doubt in doubts:
                 if doubt.kind == SPLIT:
-                    found |= set(branch_xids(self.channel.daemon_uuid, doubt))
-        return frozenset(found)
+                    xids |= set(branch_xids(self.channel.daemon_uuid, doubt))
+        return frozenset(xids)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,14 +60,14 @@ async def copied_by_own_replica(
     Raises NeedsPersonError, ServerError, ConnectionLostError.
     """
     channels = await own_channels(connection, target)
-    found = [channel for channel, matches in channels_of(channels, source) if matches]
-    if len(found) != 1:
+    matching = [channel for channel, matches in channels_of(channels, source) if matches]
+    if len(matching) != 1:
         raise NeedsPersonError(
             str(refuse(NO_CHANNEL, source=f"{source.host}:{source.port} ({source.uuid})"))
         )
-    copied = copied_by(found[0])
+    copied = copied_by(matching[0])
     if not copied.gtids and not SERVERS[target.flavour].has_domains:
-        refused = await gap_of(connection, found[0])
+        refused = await gap_of(connection, matching[0])
         if refused is not None:
             raise NeedsPersonError(str(refused))
     return copied

@@ -87,14 +87,14 @@ async def gather(loaded: Loaded, log: LogSource) -> Mapping[str, str]:
         "target-variables.json": lambda: variables(settings.target, "target"),
         "log.txt": lambda: _log(log),
     }
-    found = {"README.txt": _ABOUT}
+    members = {"README.txt": _ABOUT}
     for name, part in parts.items():
         try:
             text = await part()
         except (MtsdError, OSError, subprocess.SubprocessError, TimeoutError) as error:
             text = f"could not be had: {error}\n"
-        found[name] = redaction.text(text)
-    return found
+        members[name] = redaction.text(text)
+    return members
 
 
 def pack(parts: Mapping[str, str], folder: str) -> bytes:
@@ -147,10 +147,10 @@ async def _status(settings: Settings) -> str:
 
 async def _metrics(settings: Settings) -> str:
     socket = settings.status.socket
-    found = get(socket, "/metrics") if socket is not None else None
-    if found is None:
+    answer = get(socket, "/metrics") if socket is not None else None
+    if answer is None:
         raise NeedsPersonError("no daemon answers")
-    return found.decode("utf-8", "replace")
+    return answer.decode("utf-8", "replace")
 
 
 async def _check(settings: Settings) -> str:
@@ -158,7 +158,7 @@ async def _check(settings: Settings) -> str:
 
 
 async def _position_tables(settings: Settings) -> dict[str, object]:
-    found: dict[str, object] = {}
+    contents: dict[str, object] = {}
     schema = literals.name(settings.target.schema)
     connection = await Connection.open(endpoint("target", settings.target))
     try:
@@ -171,16 +171,16 @@ async def _position_tables(settings: Settings) -> dict[str, object]:
                         b"SELECT * FROM %b.%b LIMIT %d" % (schema, literals.name(name), _MAX_ROWS)
                     )
                 except ServerError as error:
-                    found[name] = (
+                    contents[name] = (
                         "not there" if error.number in NO_SUCH_TABLE else f"error: {error}"
                     )
                 else:
-                    found[name] = [
+                    contents[name] = [
                         {column: _shown(value) for column, value in row.items()} for row in rows
                     ]
     finally:
         connection.close()
-    return found
+    return contents
 
 
 def _shown(value: object) -> object:

@@ -62,16 +62,16 @@ async def verdict(connection: Connection, tables: PositionTables, doubt: InDoubt
     either way.
     """
     executed = bool(doubt.evidence) and await has_executed(connection, doubt.evidence)
-    found = _required(
+    judgement = _required(
         await in_logs(connection, tables, doubt, judge(doubt, executed=executed, logs=None))
     )
-    if found in {Verdict.PREPARED, Verdict.COMPLETED}:
+    if judgement in {Verdict.PREPARED, Verdict.COMPLETED}:
         prepared = await _is_prepared(connection, tables, doubt)
-        branch = judge_branch(doubt, found, prepared=prepared)
+        branch = judge_branch(doubt, judgement, prepared=prepared)
         if branch.verb:
             await connection.query(statement(branch.verb, xid_in_doubt(doubt)))
         return branch.verdict
-    return found
+    return judgement
 
 
 async def in_logs(

@@ -52,7 +52,7 @@ async def left_split(
     record = SplitRecord.parse(doubt.statement)
     xids = branch_xids(daemon_uuid, doubt)
     try:
-        found = await prepared_xids(connection)
+        listed = await prepared_xids(connection)
     except ServerError as error:
         if error.number != ER.XAER_RMERR:
             raise
@@ -61,7 +61,7 @@ async def left_split(
             f" prepared shows what is left of it, but {connection.endpoint.user!r} may not list"
             f" that ({error}): GRANT XA_RECOVER_ADMIN on the target"
         ) from error
-    prepared = {branch for branch, xid in enumerate(xids) if xid in found}
+    prepared = {branch for branch, xid in enumerate(xids) if xid in listed}
     rows = await connection.query(tables.split.select_branches(doubt.number))
     committed = {literals.number(branch) for (branch,) in rows}
     todo = settle(record.branches, decided=record.decided, prepared=prepared, committed=committed)

@@ -48,10 +48,10 @@ def may_change_foreign_keys(group: Group) -> bool:
 
 def disjoint(sets: Iterable[frozenset[str]]) -> list[frozenset[str]]:
     """Return sets of databases in which those are one that have any in common."""
-    found: list[frozenset[str]] = []
+    families: list[frozenset[str]] = []
     for each in sets:
-        found = joined_with(found, each)
-    return found
+        families = joined_with(families, each)
+    return families
 
 
 def joined_with(sets: Iterable[frozenset[str]], databases: frozenset[str]) -> list[frozenset[str]]:

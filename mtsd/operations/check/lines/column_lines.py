@@ -82,7 +82,7 @@ def zone_lines(source: ServerFacts, target: ServerFacts, *, in_utc: bool = False
     zones = source.variables.get("time_zone"), target.variables.get("time_zone")
     if not in_utc and zones[0] == zones[1]:
         return
-    found = [
+    differing = [
         f"{table}.{name}"
         for table in source.columns
         for name, expression in target.expressions.get(table, {}).items()
@@ -91,9 +91,9 @@ def zone_lines(source: ServerFacts, target: ServerFacts, *, in_utc: bool = False
             for column in target.columns.get(table, ())
         )
     ]
-    if not found:
+    if not differing:
         return
-    count, columns = counted(len(found), "column"), listed(found)
+    count, columns = counted(len(differing), "column"), listed(differing)
     if in_utc:
         yield Kind.COLUMNS_BY_ZONE.line(count=count, columns=columns)
     else:

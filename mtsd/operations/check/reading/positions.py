@@ -41,7 +41,7 @@ _NOWHERE = LowWaterMark(0, NOWHERE, None)
 async def read_position(connection: Connection, tables: PositionTables) -> PositionFacts:
     """Query the position schema, as far as the user may read it. Raises ConnectionLostError."""
     daemon: object = None
-    found = ExistingTables({}, (), filled=False)
+    existing = ExistingTables({}, (), filled=False)
     channel: ChannelFacts | None = None
     channels: list[Channel] = []
     refused = ""
@@ -52,34 +52,36 @@ async def read_position(connection: Connection, tables: PositionTables) -> Posit
     home: TargetIdentity | None = None
     handed_over: HandedOver | None = None
     try:
-        found = await read_tables(connection, tables)
-        if found.engines.keys() >= set(FIRST_TABLES):
-            channel = await _channel(connection, tables, found)
+        existing = await read_tables(connection, tables)
+        if existing.engines.keys() >= set(FIRST_TABLES):
+            channel = await _channel(connection, tables, existing)
             if channel is None:
-                rows = await connection.query(tables.select_remains(found.engines))
+                rows = await connection.query(tables.select_remains(existing.engines))
                 remains = bool(rows[0][0])
-            channels = await read_channels(connection, tables, rules=RULES_TABLE in found.engines)
-        if PREPARED in found.engines:
+            channels = await read_channels(
+                connection, tables, rules=RULES_TABLE in existing.engines
+            )
+        if PREPARED in existing.engines:
             rows = await connection.query(tables.prepared.select_of_all())
             prepared = tuple(map(tables.prepared.row, rows))
-        if DESPITE_EXECUTED in found.engines:
+        if DESPITE_EXECUTED in existing.engines:
             despite = tables.despite.gtids(await connection.query(tables.despite.select()))
         locks = await read_locks(connection, tables.schema, tables.channel)
         if locks is not None:
             lock = locks.session(CHANNEL).encode()
             ((daemon,),) = await connection.query(b"SELECT IS_USED_LOCK('%b')" % lock)
-        if CHOSEN_POLICY in found.engines:
+        if CHOSEN_POLICY in existing.engines:
             chosen = await read_chosen(connection, tables)
-        if IDENTITY in found.engines:
+        if IDENTITY in existing.engines:
             home = await read_home(connection, tables)
-        if HANDED_OVER in found.engines:
+        if HANDED_OVER in existing.engines:
             handed_over = await read_fence(connection, tables)
     except ServerError as error:
         refused = error.text
     return PositionFacts(
-        found.engines,
-        found.columns,
-        found.filled,
+        existing.engines,
+        existing.columns,
+        existing.filled,
         tuple(channels),
         channel,
         refused,
