@@ -11,7 +11,7 @@ from mtsd.model.error_numbers import ER
 PACKAGE = Path(mtsd.__file__).parent
 ROOT = PACKAGE.parent
 MAX_COMPARING = 10
-MAX_NAMING = 9
+MAX_NAMING = 10
 MAX_FILES = 22
 """Modules of a folder, beside its __init__.py."""
 MAX_LINES = 400
