@@ -13,8 +13,7 @@ from mtsd.config.file_modes import Account, readable, writable
 from mtsd.config.given import Given, gather, unreadable
 from mtsd.config.kinds import allowed, is_secret
 from mtsd.config.problems import ConfigurationError, Problem, shown
-from mtsd.config.settings import FIELDS, SECTIONS, Settings, SourceSettings, document
-from mtsd.config.unsupported import SUPPORTED
+from mtsd.config.settings import FIELDS, SECTIONS, Settings, SourceSettings
 
 DEFAULT = "default"
 """The origin of a value that was not set."""
@@ -58,9 +57,6 @@ def load(
         given["status.socket"] = Given(str(socket), DEFAULT)
     problems = gathered.problems
     settings, wrong = _validate(given, problems)
-    for problem in _unsupported(settings, given, wrong):
-        problems.append(problem)
-        wrong.add(problem.key)
     if gathered.complete:
         for conflict in conflicts(settings, given):
             if wrong.isdisjoint(conflict.keys):
@@ -112,22 +108,6 @@ def _problem(key: str, within: Iterable[int | str], detail: ErrorDetails, entry:
             found += f", {detail['ctx']['error']}"
     path = key + "".join(f"[{index}]" for index in within)
     return Problem(path, found, f"allowed is {allowed(FIELDS[key])}", entry.origin)
-
-
-def _unsupported(
-    settings: Settings, given: Mapping[str, Given], wrong: set[str]
-) -> Iterator[Problem]:
-    values = document(settings)
-    for key, supported in SUPPORTED.items():
-        if key in wrong or values[key] in supported:
-            continue
-        now = " or ".join(map(shown, supported))
-        yield Problem(
-            key,
-            f"found {shown(values[key])}, which this version does not support",
-            f"allowed now is {now}",
-            _origin(key, given),
-        )
 
 
 def _origin(key: str, given: Mapping[str, Given]) -> str:

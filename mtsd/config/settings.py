@@ -128,6 +128,10 @@ class SourceSettings(EndpointSettings):
     semi_sync: SemiSync = "off"
     """applied: acknowledge a transaction to the source once the target has committed it."""
 
+    semi_sync_limit: Annotated[float, Unit("seconds"), Field(ge=0.1, le=3600)] = 5.0
+    """How long the source may wait for an acknowledgement before mtsd withdraws, until it has
+    caught up."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class TargetSettings(EndpointSettings):

@@ -133,6 +133,19 @@ class AgesStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class SemiSyncStatus:
+    """What the source is told of what is applied (`source.semi_sync`).
+
+    `state`: off, not asked (the source cannot wait), acknowledging, withdrawn, not connected.
+    `latencies`: from a transaction's arrival to its acknowledgement.
+    """
+
+    state: str = "off"
+    withdrawals: int = 0
+    latencies: AgesStatus = AgesStatus()
+
+
+@dataclass(frozen=True, slots=True)
 class DaemonStatus:
     """The process; `started` in ISO 8601. `reload_refused`: its file is not what is in force."""
 
@@ -231,6 +244,7 @@ class Status:
     databases: tuple[DatabaseStatus, ...] = ()
     ages: AgesStatus = AgesStatus()
     source_log: SourceLogStatus = NO_SOURCE_LOG
+    semi_sync: SemiSyncStatus = SemiSyncStatus()
     in_doubt_groups: int | None = None
     """How many groups have an in-doubt record, as of a few seconds ago: as a definition has while
     it runs. None while nothing is applied."""

@@ -41,7 +41,7 @@ from mtsd.replica.core.earlier_runs import EarlierRuns
 from mtsd.replica.run.replica import Replica, StopTimeoutError
 from mtsd.replica.run.start import start
 from mtsd.replica.ways.streamed_failures import StreamedGroupError
-from mtsd.source.stream import SourceChangedError
+from mtsd.source.stream_end import SourceChangedError
 from mtsd.wire.backoff import Backoff
 from mtsd.wire.failure import BUSY
 from mtsd.wire.link import Links

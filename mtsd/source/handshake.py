@@ -8,7 +8,7 @@ from mtsd.binlog.events.previous_gtids import encode_gtid_set
 from mtsd.model.error_numbers import ER
 from mtsd.model.errors import MtsdError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultHook, FaultPoint
-from mtsd.model.outcome.reason import Reason, refuse
+from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.model.position import FIRST_EVENT
 from mtsd.source.continuation import ByFile, ByGtid
 from mtsd.source.family import SOURCES
@@ -18,6 +18,7 @@ from mtsd.wire.dump_packets import (
     COM_BINLOG_DUMP_GTID,
     COM_REGISTER_SLAVE,
     MARIADB_CAPABILITY,
+    SEMI_SYNC,
     dump,
     dump_gtid,
     register,
@@ -39,6 +40,11 @@ NOT_A_REPLICA = Reason(
     "grant REPLICATION SLAVE on the source to the user of [source] user",
 )
 _NET_WRITE_TIMEOUT_S = 86_400
+_SILENT_PERIODS = 3
+_SEMI_SYNC_ENABLED = (
+    b"SHOW GLOBAL VARIABLES WHERE Variable_name IN"
+    b" ('rpl_semi_sync_source_enabled', 'rpl_semi_sync_master_enabled')"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,11 @@ class ReplicaIdentity:
     """Where SHOW REPLICAS on the source says that the replica is: the target."""
     channel: str = ""
 
+    @property
+    def longest_silence(self) -> float:
+        """Seconds without a byte after which the connection is taken for lost."""
+        return _SILENT_PERIODS * self.heartbeat_period
+
 
 TAKEN = Reason(
     "another mtsd reads from the source {address} as this replica, with server_id {server_id} and"
@@ -61,6 +72,11 @@ TAKEN = Reason(
     "stop one of them; if this target is a copy of the other one's, position tables included, run"
     " mtsd position adopt here; on a MariaDB, another [source] server_id is enough",
 )
+
+
+def taken_over(endpoint: Endpoint, identity: ReplicaIdentity) -> Refused:
+    """Return why this replica gives way to another one of the same identity."""
+    return refuse(TAKEN, address=endpoint, server_id=identity.server_id, uuid=identity.uuid)
 
 
 class SameReplicaError(MtsdError):
@@ -113,10 +129,12 @@ async def start_dump(
     reached: FaultHook,
     *,
     returns: bool = False,
+    semi_sync: bool = False,
 ) -> bool:
     """Register and request what comes next; return whether this replica was already registered.
 
     `returns`: it was connected a moment ago, so that one with the same server_id is the newcomer.
+    `semi_sync`: the source may wait for acknowledgements of this replica.
     Raises SameReplicaError, NeedsPersonError, ServerError, ConnectionLostError.
     """
     connection = session.connection
@@ -126,6 +144,8 @@ async def start_dump(
         if family.tells_replicas_apart:
             found_another = await _is_registered(session, identity, returns=returns)
         await _register(session, identity)
+        if semi_sync:
+            await connection.run(b"SET %b" % SEMI_SYNC, 1)
         if isinstance(way, ByGtid) and family.begins_by_state:
             await _connect_state(connection, way)
     await reached(FaultPoint.BEFORE_DUMP)
@@ -140,6 +160,18 @@ async def start_dump(
         request = dump(identity.server_id, way.position.file, way.position.offset)
         await connection.command(COM_BINLOG_DUMP, request, answer=False)
     return found_another
+
+
+async def can_wait(source: Connection) -> bool:
+    """Return whether a source can wait for replicas' acknowledgements: MySQL needs a plugin."""
+    return await waits(source) is not None
+
+
+async def waits(source: Connection) -> bool | None:
+    """Return whether a source waits for replicas' acknowledgements now; None if it cannot."""
+    async with source.answering():
+        rows = await source.query(_SEMI_SYNC_ENABLED)
+    return any(row[1] == "ON" for row in rows) if rows else None
 
 
 async def _connect_state(connection: Connection, way: ByGtid) -> None:

@@ -18,6 +18,7 @@ back at once, as one that was there before. B is thrown out, and gives way.
 from typing import Final
 
 ESTABLISHED_S: Final = 60.0
+_OFTEN: Final = 2
 _ATTEMPTS: Final = 2
 _MORE_PER_S: Final = 10
 _STEP_S: Final = 0.1
@@ -27,7 +28,9 @@ _LONGEST_PAUSE_S: Final = 5.0
 class Rivalry:
     """One daemon's side of it. Times are in seconds, of a clock that is never set."""
 
-    __slots__ = ("_challenges", "_ended", "_had_been_there", "_since", "_thrown", "_thrown_last")
+    __slots__ = (
+        "_challenges", "_ended", "_had_been_there", "_met", "_since", "_thrown", "_thrown_last",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self._since: float | None = None
@@ -41,6 +44,8 @@ class Rivalry:
         """How often it has been thrown out in the present fight."""
         self._had_been_there = 0.0
         """How long it had been connected when the fight began."""
+        self._met: list[float] = []
+        """When another replica with the same server_id was recently encountered."""
 
     def returns(self, now: float) -> bool:
         """Return whether a connection that begins now continues one that has only just ended."""
@@ -59,6 +64,15 @@ class Rivalry:
         """Note that the connection has ended, for any reason."""
         if self._ended is None:
             self._ended = now
+
+    def is_in_the_way(self, now: float, noticed_s: float) -> bool:
+        """Note that another replica has this one's server_id; return whether it will stay so.
+
+        It may be gone: the source notices that when it next sends something, within `noticed_s`.
+        """
+        self._met = [when for when in self._met if now - when < ESTABLISHED_S + noticed_s]
+        self._met.append(now)
+        return len(self._met) > _OFTEN and now - self._met[0] > min(noticed_s, ESTABLISHED_S)
 
     @property
     def pause(self) -> float:

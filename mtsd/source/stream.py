@@ -3,8 +3,6 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from time import time
 
 import structlog
@@ -14,14 +12,13 @@ from mtsd.binlog.groups.load_data_files import LoadDataFiles
 from mtsd.binlog.groups.merged_databases import MergedDatabases
 from mtsd.binlog.groups.timestamp_defaults import TimestampDefaults
 from mtsd.binlog.sql.long_text import LONGEST_READ
-from mtsd.filter.filter import UNFILTERED, Filter
 from mtsd.model.errors import ConnectionLostError, MtsdError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultHook, FaultPoint, nothing
 from mtsd.model.group import PositionReached, StreamItem
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
-from mtsd.model.outcome.reason import Refused, refuse
-from mtsd.model.position import NOWHERE
+from mtsd.model.outcome.reason import Refused
+from mtsd.model.position import NOWHERE, Position
 from mtsd.model.pulse import Pulse, Wait
 from mtsd.model.temporary_tables import NOT_KNOWN
 from mtsd.source.continuation import (
@@ -35,58 +32,35 @@ from mtsd.source.continuation import (
 from mtsd.source.dump_errors import explained_dump, is_taken_over
 from mtsd.source.family import SOURCES
 from mtsd.source.handshake import (
-    TAKEN,
     ReplicaIdentity,
     SameReplicaError,
     SourceSession,
+    can_wait,
     open_source,
     start_dump,
+    taken_over,
 )
 from mtsd.source.read_state import read_source_state
 from mtsd.source.received import Received
 from mtsd.source.rivalry import Rivalry
+from mtsd.source.semi_sync import SemiSync
 from mtsd.source.starts import without_missing_a_start
+from mtsd.source.stream_end import SourceChangedError, StreamClosedError
+from mtsd.source.stream_settings import StreamSettings
 from mtsd.wire.backoff import Backoff
-from mtsd.wire.dump_packets import event_of
+from mtsd.wire.dump_packets import acknowledgement, event_of
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.failure import BUSY
 from mtsd.wire.framing import PacketFramer
 from mtsd.wire.link import Link
 from mtsd.wire.traits import ServerTraits
 
-_SILENT_PERIODS = 3
+_MOMENT_S = 0.02
 
 SourceCheck = Callable[[SourceSession], Awaitable[None]]
 """Looks at a source that has been connected, before anything is read."""
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class StreamSettings:
-    """How to read. Sizes in bytes."""
-
-    hold_bytes: int
-    """Larger groups are streamed."""
-    chunk_bytes: int
-    replicated: Filter = UNFILTERED
-    referred_in: AbstractSet[str] | None = None
-    """See `Grouper`."""
-
-
-class StreamClosedError(Exception):
-    """`close` was called: nothing more follows."""
-
-
-class SourceChangedError(MtsdError):
-    """The source is another server, which has executed everything that was received.
-
-    Reading can continue by GTID set, but the group numbers cannot.
-    """
-
-    def __init__(self, former: str, uuid: str) -> None:
-        super().__init__(f"the source is now {uuid}, before it was {former}")
-        self.uuid = uuid
 
 
 def _ending_with(items: Iterable[StreamItem], error: MtsdError) -> Iterator[StreamItem]:
@@ -121,12 +95,14 @@ class SourceStream:
         reached: FaultHook = nothing,
         refusal: Callable[[GtidSet], Refused | None] = _nothing_refused,
         check: SourceCheck | None = None,
+        semi_sync: SemiSync | None = None,
     ) -> None:
         """Begin after `mark`; `executed` is as in `ChannelPlace`; `link` is told of the connection.
 
         `rivalry` is that of the streams before, in the same process. What `check` raises ends
         `read`. `refusal` decides, at the first connection, by what the source has executed; `watch`
-        is shown that at each connection, and may raise NeedsPersonError.
+        is shown that at each connection, and may raise NeedsPersonError. `semi_sync` decides what
+        the source is told of what is applied; None: nothing.
         """
         self.endpoint = endpoint
         """Where to connect next time: may be changed as long as it is the same server."""
@@ -161,8 +137,9 @@ class SourceStream:
         """Whether this connection has brought something."""
         self._connected_at, self._next_then = 0.0, 0
         """On the event loop's clock, and the number of the next group then."""
-        self._met: list[float] = []
-        """When another replica with the same server_id was recently encountered."""
+        self.semi_sync = semi_sync
+        self._is_made_anew = False
+        """Whether its connection was ended on purpose, and the next one need not wait."""
         self._closing = asyncio.Event()
 
     async def read(self) -> Iterator[StreamItem]:
@@ -183,9 +160,8 @@ class SourceStream:
                         place = self.received.position
                         return iter([PositionReached(place, temporary=self._temporary)])
                     continue
-                deadline = _SILENT_PERIODS * self._identity.heartbeat_period
                 with self._pulse.waiting(Wait.SOURCE):
-                    async with asyncio.timeout(deadline):
+                    async with asyncio.timeout(self._identity.longest_silence):
                         data = await self._session.connection.read()
                 self.heard_at = time()
                 await self._reached(FaultPoint.AFTER_READ)
@@ -198,8 +174,10 @@ class SourceStream:
                 if not self._is_proven:
                     self._prove()
                 if max(map(len, events), default=0) > LONGEST_READ:
-                    return await self._large(self._grouper, events)
-                return self.received.items(self._grouper, events)
+                    items = await self._large(self._grouper, events)
+                else:
+                    items = self.received.items(self._grouper, events)
+                return items if self.semi_sync is None else self._noted(self.semi_sync, items)
             except (ConnectionLostError, TimeoutError, EOFError) as error:
                 dropped = self._disconnect()
                 if self._closing.is_set():
@@ -209,7 +187,9 @@ class SourceStream:
                     return iter(dropped)
             except SameReplicaError as error:
                 dropped = self._disconnect()
-                self._met_the_same(error)
+                now = asyncio.get_running_loop().time()
+                if self._rivalry.is_in_the_way(now, self._identity.longest_silence):
+                    raise NeedsPersonError(str(error)) from error
                 await self._pause(error)
                 if dropped:
                     return iter(dropped)
@@ -218,7 +198,9 @@ class SourceStream:
                 least = 0.0
                 if is_taken_over(error):
                     if self._rivalry.gives_way(asyncio.get_running_loop().time()):
-                        raise NeedsPersonError(self._taken()) from error
+                        raise NeedsPersonError(
+                            str(taken_over(self.endpoint, self._identity))
+                        ) from error
                     least = self._rivalry.pause
                 elif error.number not in BUSY:
                     raise NeedsPersonError(explained_dump(error, self.received)) from error
@@ -239,6 +221,23 @@ class SourceStream:
         except MtsdError as error:
             return _ending_with(items, error)
         return iter(items)
+
+    def _noted(self, semi_sync: SemiSync, items: Iterator[StreamItem]) -> Iterator[StreamItem]:
+        if self._framer is not None:
+            semi_sync.asks(self._framer.wanted)
+            self._framer.wanted.clear()
+        return semi_sync.noted(items, asyncio.get_running_loop().time())
+
+    def acknowledge(self, position: Position) -> None:
+        """Tell the source that everything up to a place of its binlog is on the target."""
+        if self._session is not None:
+            self._session.connection.notify(acknowledgement(position))
+
+    def connect_anew(self) -> None:
+        """End the connection; what comes next is read over another one, at once."""
+        if self._session is not None:
+            self._is_made_anew = True
+            self._session.connection.close()
 
     def close(self) -> None:
         """Make a waiting `read` end with StreamClosedError; read nothing more."""
@@ -264,6 +263,7 @@ class SourceStream:
     async def _connect(self) -> None:
         self._link.tries()
         await self._reached(FaultPoint.BEFORE_CONNECT_SOURCE)
+        asks = self.semi_sync is not None and await self._may_be_waited_for(self.semi_sync)
         session = await open_source(self.endpoint, self._identity)
         try:
             source = await read_source_state(session.connection, session.traits)
@@ -290,10 +290,12 @@ class SourceStream:
                 way, known = await without_missing_a_start(
                     session.connection, way, self.received.position, known
                 )
+            waits = asks and await can_wait(session.connection)
             now = asyncio.get_running_loop().time()
             found_another = await start_dump(
-                session, self._identity, way, self._reached, returns=self._rivalry.returns(now)
-            )
+                session, self._identity, way, self._reached,
+                returns=self._rivalry.returns(now), semi_sync=waits,
+            )  # fmt: skip
             self._rivalry.connected(now, found_another=found_another)
         except BaseException:
             session.connection.close()
@@ -306,7 +308,9 @@ class SourceStream:
         former = self._temporary
         self._temporary = known.read_since((session.traits.server_id, session.connection.thread_id))
         self._news = self._temporary is not former
-        self._framer = PacketFramer(session.connection.next_sequence, event_of)
+        self._framer = PacketFramer(session.connection.next_sequence, event_of, semi_sync=waits)
+        if self.semi_sync is not None:
+            self.semi_sync.connected(asked=waits)
         self._grouper = Grouper(
             start=self.received.position,
             next_number=self.received.next_number,
@@ -334,6 +338,19 @@ class SourceStream:
             by="file and position" if isinstance(way, ByFile) else "GTID set",
             position=str(self.received.position),
         )
+
+    async def _may_be_waited_for(self, semi_sync: SemiSync) -> bool:
+        """Return whether the source may wait for this replica, see `SemiSync.may_begin`."""
+        now = asyncio.get_running_loop().time
+        deadline = now() + semi_sync.limit
+        with self._pulse.waiting(Wait.EARLIER_GROUPS):
+            while not semi_sync.is_withdrawn and not self._closing.is_set():
+                if semi_sync.may_begin(self.received.next_number):
+                    return True
+                if now() > deadline:
+                    semi_sync.withdraw(now())
+                await asyncio.sleep(_MOMENT_S)
+        return False
 
     def _known_of_sessions(self, source: ServerTraits) -> TimestampDefaults | None:
         """Return what is known of a MySQL's sessions; each statement of a MariaDB says it."""
@@ -364,10 +381,15 @@ class SourceStream:
             self._rivalry.ended(asyncio.get_running_loop().time())
             lasted = asyncio.get_running_loop().time() - self._connected_at
             self._backoff.ended(lasted, of_use=self.received.next_number > self._next_then)
+        if self.semi_sync is not None:
+            self.semi_sync.disconnected()
         self._session = self._grouper = self._framer = None
         return dropped
 
     async def _pause(self, error: Exception, least: float = 0.0) -> None:
+        if self._is_made_anew:
+            self._is_made_anew = False
+            return
         pause = max(self._backoff.next_pause(), least)
         reason = str(error) or "it has been silent for too long"
         number = error.number if isinstance(error, ServerError) else 0
@@ -378,23 +400,3 @@ class SourceStream:
             )  # fmt: skip
         with self._pulse.waiting(Wait.SOURCE), contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._closing.wait(), pause)
-
-    def _met_the_same(self, error: SameReplicaError) -> None:
-        """Raise an error for a person unless another replica has only just got in the way."""
-        now = asyncio.get_running_loop().time()
-        deadline = _SILENT_PERIODS * self._identity.heartbeat_period
-        self._met = [when for when in self._met if now - when < _MET_LATELY_S + deadline]
-        self._met.append(now)
-        # The source notices that a former connection is gone when it next sends something on it.
-        if len(self._met) > _OFTEN and now - self._met[0] > min(deadline, _MET_LATELY_S):
-            raise NeedsPersonError(str(error)) from error
-
-    def _taken(self) -> str:
-        identity = self._identity
-        return str(
-            refuse(TAKEN, address=self.endpoint, server_id=identity.server_id, uuid=identity.uuid)
-        )
-
-
-_OFTEN = 2
-_MET_LATELY_S = 60.0

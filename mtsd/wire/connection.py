@@ -225,6 +225,12 @@ class Connection:
             raise ConnectionLostError(self.endpoint.role, CLOSED)
         return data
 
+    def notify(self, payload: bytes) -> None:
+        """Send a packet that is not answered while what `read` returns comes in."""
+        writer = self._raw._writer  # noqa: SLF001
+        if writer is not None and not writer.transport.is_closing():
+            writer.write(len(payload).to_bytes(3, "little") + b"\0" + payload)
+
     @property
     def next_sequence(self) -> int:
         """The number that the server's next packet must have."""

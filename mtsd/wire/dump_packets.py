@@ -7,6 +7,7 @@ COM_BINLOG_DUMP_GTID); integers are little-endian. MariaDB documentation, "Repli
 from struct import Struct
 
 from mtsd.model.errors import BinlogError, ServerError
+from mtsd.model.position import Position
 
 COM_BINLOG_DUMP = 0x12
 COM_REGISTER_SLAVE = 0x15
@@ -14,6 +15,9 @@ COM_BINLOG_DUMP_GTID = 0x1E
 
 MARIADB_CAPABILITY = b"@mariadb_slave_capability=4"
 """For SET before a dump: MariaDB then sends its own events instead of replacements for them."""
+
+SEMI_SYNC = b"@rpl_semi_sync_replica=1, @rpl_semi_sync_slave=1"
+"""For SET before a dump: each event then says whether the source waits for its acknowledgement."""
 
 _NON_BLOCKING = 1 << 0
 _HEARTBEAT_V2 = 1 << 1
@@ -23,6 +27,7 @@ _THROUGH_GTID = 1 << 2
 _EVENT = 0x00
 _EOF = 0xFE
 _ERROR = 0xFF
+_ACKNOWLEDGEMENT = 0xEF
 _LONGEST_EOF = 9
 _LONGEST_HOST = 60
 """Bytes; MySQL before 8.0.17 refuses to register a longer one."""
@@ -66,6 +71,12 @@ def dump_gtid(server_id: int, gtid_set: bytes) -> bytes:
         + len(gtid_set).to_bytes(4, "little")
         + gtid_set
     )
+
+
+def acknowledgement(position: Position) -> bytes:
+    """Return the payload that acknowledges everything up to a place in the source's binlog."""
+    offset = position.offset.to_bytes(8, "little")
+    return b"%c%b%b" % (_ACKNOWLEDGEMENT, offset, position.file.encode())
 
 
 def event_of(payload: bytes) -> bytes:

@@ -12,25 +12,42 @@ from mtsd.model.errors import BinlogError
 # Final: compiled code inlines the number.
 _FULL: Final = 0xFFFFFF
 _MUCH: Final = 1 << 20
+_SEMI_SYNC: Final = 0xEF
+_SEMI_SYNC_HEAD: Final = 2
+_AFTER_WANTED: Final = 1
+"""The number of the next packet: the acknowledgement has number 0, and the source does not wait."""
+_END_AT: Final = 13
 MAX_PAYLOAD = (1 << 30) + 64
-"""Bytes: one event of the largest max_allowed_packet, and the byte before it."""
+"""Bytes: one event of the largest max_allowed_packet, and the bytes before it."""
 
 
 class PacketFramer:
     """Splits the bytes of one direction of a connection into payloads."""
 
     __slots__ = (
-        "_joined", "_joined_size", "_needed", "_parts", "_sequence", "_status", "_waiting",
+        "_head", "_joined", "_joined_size", "_needed", "_parts", "_sequence", "_status",
+        "_waiting", "wanted",
     )  # fmt: skip
 
-    def __init__(self, sequence: int, status: Callable[[bytes], bytes] | None = None) -> None:
+    def __init__(
+        self,
+        sequence: int,
+        status: Callable[[bytes], bytes] | None = None,
+        *,
+        semi_sync: bool = False,
+    ) -> None:
         """`sequence` is the number that the next packet must have.
 
         With `status`, a payload that begins with 0x00 (OK) is returned without that byte, and any
-        other is passed through `status`.
+        other is passed through `status`. With `semi_sync`, 0xEF and a flag follow that byte, which
+        are left out as well (MySQL's documentation of its source, "semisync.h").
         """
         self._sequence = sequence
         self._status = status
+        self._head = 1 + _SEMI_SYNC_HEAD if semi_sync else 1
+        self.wanted: list[int] = []
+        """The ends of the events that the source wants acknowledged, modulo 2^32: whoever takes
+        them empties it."""
         self._parts: list[bytes] = []
         self._waiting = 0
         self._needed = 4
@@ -73,6 +90,7 @@ class PacketFramer:
         sequence = self._sequence
         joined = self._joined
         status = self._status
+        head = self._head
         end = len(data)
         self._needed = 4
         while end - at >= 4:
@@ -90,7 +108,9 @@ class PacketFramer:
             sequence = (sequence + 1) & 0xFF
             at = stop
             if status is not None and size and not data[body] and size != _FULL and not joined:
-                payloads.append(data[body + 1 : stop])
+                if head > 1 and self._is_wanted(data[body + 1 : stop]):
+                    sequence = _AFTER_WANTED
+                payloads.append(data[body + head : stop])
                 continue
             payload = data[body:stop]
             if status is not None and not joined:
@@ -102,9 +122,26 @@ class PacketFramer:
                 payload = b"".join(joined)
                 joined.clear()
                 self._joined_size = 0
+                if head > 1:
+                    if self._is_wanted(payload):
+                        sequence = _AFTER_WANTED
+                    payload = payload[_SEMI_SYNC_HEAD:]
             payloads.append(payload)
         self._sequence = sequence
         return at
+
+    def _is_wanted(self, payload: bytes) -> bool:
+        """Return, and note, whether the source wants an event acknowledged: it has two bytes more.
+
+        Raises BinlogError if it lacks them.
+        """
+        end = _SEMI_SYNC_HEAD + _END_AT
+        if len(payload) < end + 4 or payload[0] != _SEMI_SYNC:
+            raise BinlogError("a packet without its semi-sync header: the stream is damaged")
+        if not payload[1]:
+            return False
+        self.wanted.append(int.from_bytes(payload[end : end + 4], "little"))
+        return True
 
     def _join(self, payload: bytes) -> None:
         self._joined.append(payload)

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from mtsd.config import FIELDS, shown
 from mtsd.config.kinds import choices, is_path, is_plain_text, limits
-from mtsd.config.unsupported import SUPPORTED
 
 # What cannot be made from a kind: texts of a form, and lists.
 _BY_HAND: dict[str, tuple[object, object]] = {
@@ -34,10 +33,8 @@ class Way:
 
 
 def ways(key: str) -> tuple[Way, Way]:
-    """Return two values that a key may have in this version, different ones where there are two."""
+    """Return two values that a key may have, different ones where there are two."""
     first, second = two_values(key)
-    if key in SUPPORTED:
-        first, second = SUPPORTED[key][0], SUPPORTED[key][-1]
     return _way(key, first), _way(key, second)
 
 
@@ -46,7 +43,7 @@ def _way(key: str, value: object) -> Way:
 
 
 def two_values(key: str) -> tuple[object, object]:
-    """Return two values of a key that are not the same, supported by this version or not."""
+    """Return two values of a key that are not the same."""
     field = FIELDS[key]
     if key in _BY_HAND:
         return _BY_HAND[key]

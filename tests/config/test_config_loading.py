@@ -18,7 +18,6 @@ from mtsd.config import (
 from mtsd.config.kinds import choices, is_plain_text
 from mtsd.config.problems import shown
 from mtsd.config.settings import SECTIONS
-from mtsd.config.unsupported import SUPPORTED
 from tests.config.conftest import Write
 
 SECRET = "geheim-4711"
@@ -184,31 +183,6 @@ def test_what_else_is_wrong_is_said_beside_an_unreadable_file(tmp_path: Path) ->
     assert [line.split(":")[0] for line in lines[1:]] == ["MTSD_X", "source.port", "target.gtid"]
 
 
-# A value outside the supported ones, for keys without a list of words.
-NOT_SUPPORTED = {
-    "status.listen": "127.0.0.1:9104",
-}
-
-
-@pytest.mark.parametrize("key", SUPPORTED)
-def test_what_is_not_supported_yet_is_refused(key: str, write: Write) -> None:
-    words = choices(FIELDS[key])
-    texts = [word for word in words if word not in SUPPORTED[key]] or [NOT_SUPPORTED[key]]
-    for text in texts:
-        (line,) = problems(lambda text=text: load(write(""), {key: text}))  # type: ignore[misc]  # mypy cannot infer lambdas with defaults
-        assert line.startswith(f"{key}: found ")
-        assert "which this version does not support; allowed now is " in line
-    for value in SUPPORTED[key]:
-        text = str(value) if is_plain_text(FIELDS[key]) else shown(value)
-        assert document(load(write(""), {key: text}).settings)[key] == value
-
-
-def test_the_unsupported_list_names_keys_and_their_values() -> None:
-    for key, values in SUPPORTED.items():
-        words = choices(FIELDS[key])
-        assert not words or set(map(str, values)) < set(words), "remove the key: all is supported"
-
-
 @pytest.mark.parametrize("section", ["source", "target"])
 @pytest.mark.parametrize(
     ("text", "expected"),
@@ -238,7 +212,7 @@ def test_errors_of_all_kinds_come_together(write: Write) -> None:
     lines = problems(
         lambda: load(
             write(
-                "[source]\nport = 0\npassword_file = '/no/such'\nnone = 1\nsemi_sync = 'applied'\n"
+                "[source]\nport = 0\npassword_file = '/no/such'\nnone = 1\n"
                 "[target]\nhost = 'a'\nunix_socket = '/s'\n"
                 "[replica]\nbind = [['a'], ['a']]\n"
             ),
@@ -252,7 +226,6 @@ def test_errors_of_all_kinds_come_together(write: Write) -> None:
         "source.port",
         "replica.bind",
         "log.level",
-        "source.semi_sync",
         "target.unix_socket",
         "source.password_file",
     ]

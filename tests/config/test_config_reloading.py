@@ -16,8 +16,8 @@ NEEDS_RESTART = {
     *(f"{section}.{name}" for section in ("source", "target")
       for name in ("host", "port", "unix_socket")),
     "source.server_id", "source.start", "source.allow_partial_history", "source.heartbeat_period",
-    "source.semi_sync", "target.schema", "target.apply_mode", "target.binary_log", "target.gtid",
-    "target.definer", "target.gtid_domain_id",
+    "source.semi_sync", "source.semi_sync_limit", "target.schema", "target.apply_mode",
+    "target.binary_log", "target.gtid", "target.definer", "target.gtid_domain_id",
     "replica.channel", "replica.parallel_workers", "replica.parallel_type", "replica.consistency",
     "replica.exec_mode", "replica.newer_row_column", "replica.ddl", "replica.statements",
     "replica.split_transactions", "replica.on_error",
@@ -27,7 +27,7 @@ NEEDS_RESTART = {
 
 
 def settings_with(key: str, value: object) -> Settings:
-    """Make settings of one key, past what this version supports."""
+    """Make settings of one key, whatever else is given."""
     section, _, name = key.partition(".")
     return Settings(**{section: SECTIONS[section](**{name: value})})
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from mtsd.model.group import StreamItem
-from mtsd.source.stream import StreamClosedError
+from mtsd.source.stream_end import StreamClosedError
 
 
 class ItemStream:

@@ -52,6 +52,8 @@ class Coordinator:
         """What settles, for each worker, what it owes."""
         self.after_definition: Callable[[Group], None] | None = None
         """What to call then."""
+        self.after_mark: Callable[[int], None] | None = None
+        """What to call, with the low-water mark's number, when that may have moved."""
         self.pulse = Pulse()
         """The dispatcher's, for the watchdog."""
 
@@ -107,6 +109,7 @@ class Coordinator:
     def reach(self, reached: PositionReached) -> None:
         """Note a place between groups."""
         self.scheduler.reach(reached.end, reached.gtids, reached.temporary)
+        self._mark_moved()
 
     async def due(self, seconds_left: Callable[[], float]) -> None:
         """Wait until no seconds are left, or groups are no longer accepted."""
@@ -274,6 +277,8 @@ class Coordinator:
         self._end()
 
     def _mark_moved(self) -> None:
+        if self.after_mark is not None:
+            self.after_mark(self.scheduler.gaq.number)
         if self.scheduler.checkpoint_is_urgent():
             self.checkpoint_due.set()
         self._end_if_stopped()

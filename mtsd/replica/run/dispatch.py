@@ -37,7 +37,7 @@ from mtsd.replica.ways.xa_groups import skipped_row
 from mtsd.replica.workers.streamed_groups import StreamedGroups
 from mtsd.replica.workers.worker import Worker
 from mtsd.schedule.temporary_sessions import LostTables
-from mtsd.source.stream import StreamClosedError
+from mtsd.source.stream_end import StreamClosedError
 
 log = structlog.get_logger(__name__)
 

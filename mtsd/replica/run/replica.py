@@ -24,6 +24,7 @@ from mtsd.replica.run.checkpointer import Checkpointer
 from mtsd.replica.run.dispatch import Dispatcher
 from mtsd.replica.run.key_readings import KeyReadings
 from mtsd.replica.run.policy_choice import PolicyInForce
+from mtsd.replica.run.semi_sync_watch import SemiSyncWatch
 from mtsd.replica.run.statistics import ReplicaStatistics, WorkerStatistics, worker_state
 from mtsd.replica.stages.delay_stage import DelayStage
 from mtsd.replica.ways.streamed_failures import StreamedGroupError
@@ -118,6 +119,9 @@ class Replica:
         lost_answers = LostAnswers(self._current, self._open_sessions)
         beside.append(asyncio.create_task(lost_answers.run(), name="lost answers"))
         beside.append(asyncio.create_task(self._source_log.run(), name="source log"))
+        if self._stream.semi_sync is not None:
+            watch = SemiSyncWatch(self._stream.semi_sync, coordinator, self._stream)
+            beside.append(asyncio.create_task(watch.run(), name="semi-sync"))
         if self._readings is not None:
             readings = self._guard(self._readings.run())
             beside.append(asyncio.create_task(readings, name="key readings"))
@@ -287,6 +291,7 @@ class Replica:
             partitions=tuple(scheduler.partitions()),
             pending_by_database=pending_by_database(scheduler.unfinished_groups()),
             source_log=self._source_log.found(self._stream.server),
+            semi_sync="off" if self._stream.semi_sync is None else self._stream.semi_sync.state,
             heard_at=self._stream.heard_at,
             in_doubt=self._checkpointer.in_doubt,
             warnings=self._checkpointer.guard.warnings,

@@ -169,7 +169,7 @@ async def start(
             recovered,
             stream_settings(settings.replica, replicated, foreign_keys),
             SourceGates(coordinator, guard, domains, refused_by),
-            earlier.rivalry,
+            earlier,
             links.source,
             reached,
         )

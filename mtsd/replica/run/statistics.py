@@ -12,6 +12,7 @@ from mtsd.replica.workers.target_waits import TargetWait
 from mtsd.schedule.by_database import PendingOfDatabase
 from mtsd.schedule.policies.partition_statistics import PartitionStatistics
 from mtsd.schedule.wait_cause import WaitCause
+from mtsd.source.semi_sync import SemiSyncState
 from mtsd.source.source_log import SourceLog
 
 
@@ -74,6 +75,7 @@ class ReplicaStatistics:
     partitions: tuple[PartitionStatistics, ...]
     pending_by_database: Mapping[str, PendingOfDatabase]
     source_log: SourceLog
+    semi_sync: SemiSyncState
     heard_at: float | None
     """When the source has last sent something, in seconds since 1970; None: not in this run."""
     in_doubt: int

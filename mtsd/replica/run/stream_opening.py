@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mtsd.config import Settings
-from mtsd.config.settings import ReplicaSettings
+from mtsd.config.settings import ReplicaSettings, SourceSettings
 from mtsd.filter.filter import Filter
 from mtsd.model.fault_points import FaultHook
 from mtsd.model.gtid import GtidSet
@@ -12,6 +12,7 @@ from mtsd.model.outcome.reason import Refused
 from mtsd.model.server import flavour_of_identity
 from mtsd.model.until import Goal, Until, refuse_other_family
 from mtsd.replica.core.coordinator import Coordinator
+from mtsd.replica.core.earlier_runs import EarlierRuns
 from mtsd.replica.core.endpoints import endpoint, identity
 from mtsd.replica.core.limits import (
     referred_in,
@@ -23,8 +24,9 @@ from mtsd.replica.stages.skipped_groups import AsSkipped, GroupStream
 from mtsd.replica.stages.until_stage import UntilStage
 from mtsd.schedule.policies.foreign_key_families import ForeignKeys
 from mtsd.source.handshake import SourceSession
-from mtsd.source.rivalry import Rivalry
-from mtsd.source.stream import SourceStream, StreamSettings
+from mtsd.source.semi_sync import Acknowledged, SemiSync
+from mtsd.source.stream import SourceStream
+from mtsd.source.stream_settings import StreamSettings
 from mtsd.wire.link import Link
 from mtsd.wire.traits import ServerTraits
 
@@ -63,7 +65,7 @@ def open_stream(
     recovered: Recovered,
     groups: StreamSettings,
     gates: SourceGates,
-    rivalry: Rivalry,
+    earlier: EarlierRuns,
     link: Link,
     reached: FaultHook,
 ) -> SourceStream:
@@ -76,13 +78,22 @@ def open_stream(
         recovered.source_uuid,
         executed=recovered.gtids,
         pulse=gates.coordinator.pulse,
-        rivalry=rivalry,
+        rivalry=earlier.rivalry,
         watch=gates.domains.check,
         link=link,
         reached=reached,
         refusal=gates.refused_by,
         check=gates.check,
+        semi_sync=_semi_sync(settings.source, recovered.mark.number, earlier.acknowledged),
     )
+
+
+def _semi_sync(
+    source: SourceSettings, applied: int, acknowledged: Acknowledged
+) -> SemiSync | None:
+    if source.semi_sync == "off":
+        return None
+    return SemiSync(source.semi_sync_limit, applied, acknowledged)
 
 
 def groups_until(stream: SourceStream, recovered: Recovered, until: Until | None) -> GroupStream:

@@ -1,0 +1,131 @@
+"""Semi-synchronous replication: the source's client waits until the target has its transaction."""
+
+import time
+from contextlib import closing, suppress
+from itertools import count
+from pathlib import Path
+from threading import Event, Thread
+
+import pymysql
+import pytest
+
+from tests.fix_daemon import json_status
+from tests.fix_families import families
+from tests.fix_servers import run
+from tests.replica.daemon_process import DaemonProcess, Value
+from tests.servers.mysqld import Server
+from tests.servers.pair import Pair
+from tests.servers.provision import Options
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
+
+SETTINGS: dict[str, Value] = {"source.semi_sync": "applied", "source.semi_sync_limit": 1.0}
+CLIENTS = 4
+
+
+def waiting_source(series: str, point: str) -> Pair:
+    """Return a pair whose source waits for a replica, if there is one, for as long as it takes."""
+    old = series != "9.7"
+    prefix = f"rpl_semi_sync_{'master' if old else 'source'}"
+    options: Options = {
+        f"loose_{prefix}_enabled": 1,
+        f"loose_{prefix}_timeout": 3_600_000,
+        f"loose_{prefix}_wait_point": point,
+        f"loose_{prefix}_wait_no_{'slave' if old else 'replica'}": 0,
+    }
+    if not old:
+        options["plugin_load_add"] = "semisync_source.so"
+    return families(series, series, options)
+
+
+class Clients:
+    """Inserts numbers, each in a transaction; `told` are those that have been committed."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._numbers = count(1)
+        self._ending = Event()
+        self.told: set[int] = set()
+        self._threads = [Thread(target=self._insert) for _ in range(CLIENTS)]
+
+    def __enter__(self) -> "Clients":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _insert(self) -> None:
+        while not self._ending.wait(0.01):
+            with suppress(pymysql.Error, OSError), closing(self._server.client()) as client:
+                while not self._ending.is_set():
+                    number = next(self._numbers)
+                    with client.cursor() as cursor:
+                        cursor.execute(f"INSERT INTO d.t VALUES ({number})")
+                    client.commit()
+                    self.told.add(number)
+
+
+def rows(server: Server) -> set[int]:
+    return {int(number) for (number,) in server.sql("SELECT a FROM d.t")}
+
+
+@pytest.mark.parametrize(
+    ("series", "point", "kills"),
+    [
+        ("9.7", "AFTER_SYNC", 3),
+        ("11.8", "AFTER_COMMIT", 3),
+        *(
+            pytest.param(series, point, 20, marks=pytest.mark.long)
+            for series in ("9.7", "11.8")
+            for point in ("AFTER_SYNC", "AFTER_COMMIT")
+        ),
+    ],
+)
+def test_the_source_is_killed(series: str, point: str, kills: int, tmp_path: Path) -> None:
+    with waiting_source(series, point) as pair:
+        run(pair.source, "CREATE DATABASE d", "CREATE TABLE d.t (a INT PRIMARY KEY)")
+        with DaemonProcess(pair.source, pair.target, tmp_path, SETTINGS) as daemon:
+            daemon.wait_until_caught_up()
+            told = 0
+            with Clients(pair.source) as clients:
+                for kill in range(kills):
+                    daemon.wait_for_status(lambda status: status.semi_sync.state == "acknowledging")
+                    time.sleep(0.3 + kill % 5 / 10)
+                    pair.source.kill()
+                    assert clients.told - rows(pair.target) == set()
+                    assert len(clients.told) > told
+                    told = len(clients.told)
+                    pair.source.start()
+            daemon.wait_until_caught_up()
+            assert rows(pair.source) == rows(pair.target)
+            assert sum(json_status(daemon)["semi_sync"]["transactions"]) > 0
+
+
+@pytest.mark.parametrize("series", ["9.7", "11.8"])
+def test_what_holds_the_target_up_holds_the_source_up_no_longer_than_the_limit(
+    series: str, tmp_path: Path
+) -> None:
+    with waiting_source(series, "AFTER_SYNC") as pair:
+        run(pair.source, "CREATE DATABASE d", "CREATE TABLE d.t (a INT PRIMARY KEY)")
+        with (
+            DaemonProcess(pair.source, pair.target, tmp_path, SETTINGS) as daemon,
+            closing(pair.target.client()) as holder,
+        ):
+            daemon.wait_until_caught_up()
+            with holder.cursor() as cursor:
+                cursor.execute("LOCK TABLES d.t READ")
+                began = time.monotonic()
+                run(pair.source, "INSERT INTO d.t VALUES (1)")
+                assert time.monotonic() - began > 1.0
+                assert json_status(daemon)["semi_sync"]["state"] == "withdrawn"
+                # What comes then waits for nobody.
+                run(pair.source, "INSERT INTO d.t VALUES (2)")
+                cursor.execute("UNLOCK TABLES")
+            daemon.wait_for_status(lambda status: status.semi_sync.state == "acknowledging")
+            run(pair.source, "INSERT INTO d.t VALUES (3)")
+            assert rows(pair.target) == {1, 2, 3}
+            assert json_status(daemon)["semi_sync"]["withdrawals"] == 1
