@@ -55,7 +55,7 @@ def _family(metric: Metric, status: Status) -> Family:
     labels = ("channel", *metric.labels)
     if metric.kind == "histogram":
         histogram = HistogramMetricFamily(metric.name, metric.help, labels=labels)
-        ages = status.ages
+        ages = metric.ages(status)
         histogram.add_metric([channel], [*_buckets(ages)], ages.sum_seconds)
         return histogram
     make = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily

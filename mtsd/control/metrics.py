@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal, get_args
 
-from mtsd.control.status import DatabaseStatus, State, Status
+from mtsd.control.status import AgesStatus, DatabaseStatus, State, Status
 
 MAX_DATABASES: Final = 10
 """Databases with a series of their own: the most delayed ones. A source may have thousands."""
@@ -26,14 +26,15 @@ Kind = Literal["gauge", "counter", "histogram"]
 class Metric:
     """One metric; `labels` are those that it has beside `channel`.
 
-    A value that is not known has no sample. `samples` is not used for the histogram.
+    A value that is not known has no sample. `ages` are a histogram's.
     """
 
     name: str
     kind: Kind
     help: str
-    samples: Callable[[Status], Samples]
+    samples: Callable[[Status], Samples] = lambda _: ()
     labels: Labels = ()
+    ages: Callable[[Status], AgesStatus] = lambda _: AgesStatus()
 
 
 def _value(value: float | None) -> Samples:
@@ -209,7 +210,22 @@ COMMITS: Final = Metric(
 AGES: Final = Metric(
     "mtsd_commit_to_apply_seconds", "histogram",
     "Time from a transaction's commit on the source to its commit on the target.",
-    lambda _: [],
+    ages=lambda s: s.ages,
+)  # fmt: skip
+SEMI_SYNC: Final = Metric(
+    "mtsd_semi_sync_acknowledging", "gauge",
+    "1 while the source may wait for this replica ([source] semi_sync).",
+    lambda s: _value(s.semi_sync.state == "acknowledging") if s.semi_sync.state != "off" else [],
+)  # fmt: skip
+WITHDRAWALS: Final = Metric(
+    "mtsd_semi_sync_withdrawals_total", "counter",
+    "How often the source had waited for longer than semi_sync_limit, and waits no more.",
+    lambda s: _value(s.semi_sync.withdrawals) if s.semi_sync.state != "off" else [],
+)  # fmt: skip
+ACKNOWLEDGED: Final = Metric(
+    "mtsd_semi_sync_acknowledgement_seconds", "histogram",
+    "Time from the arrival of a transaction that the source waits for to its acknowledgement.",
+    ages=lambda s: s.semi_sync.latencies,
 )  # fmt: skip
 RETRIES: Final = Metric(
     "mtsd_retries_total", "counter",
@@ -284,7 +300,7 @@ STOP_GROUP: Final = Metric(
 METRICS: Final[tuple[Metric, ...]] = (
     BUILD, START, TASKS, STATE, SOURCE_CONNECTED, TARGET_CONNECTED, ATTEMPTS, ERROR, HEARD, LAG,
     LAG_BEYOND, DELAY, DATABASE_LAG, DATABASE_PENDING, BYTES_BEHIND, RETENTION, PENDING,
-    PENDING_BYTES, PREPARED, GROUPS, COMMITS, AGES, RETRIES, GAVE_WAY, SKIPPED, SKIPPED_BY_ERROR,
-    IN_DOUBT, WAITS, TARGET_WAIT, WORKERS, BUSY, WARNINGS, RELOAD, STOPPED_AT, STOP_ERROR,
-    STOP_GROUP,
+    PENDING_BYTES, PREPARED, GROUPS, COMMITS, AGES, SEMI_SYNC, WITHDRAWALS, ACKNOWLEDGED, RETRIES,
+    GAVE_WAY, SKIPPED, SKIPPED_BY_ERROR, IN_DOUBT, WAITS, TARGET_WAIT, WORKERS, BUSY, WARNINGS,
+    RELOAD, STOPPED_AT, STOP_ERROR, STOP_GROUP,
 )  # fmt: skip

@@ -151,6 +151,7 @@ class Daemon:
             reload_refused=self._reload_refused,
             tasks=len(asyncio.all_tasks()),
             applied=self._earlier.applied,
+            acknowledged=self._earlier.acknowledged,
             stop=self._last_stop.stop,
             stopped_at=self._last_stop.stopped_at,
         )

@@ -22,6 +22,7 @@ from mtsd.control.status import (
     DatabaseStatus,
     DistributionStatus,
     PartitionStatus,
+    SemiSyncStatus,
     State,
     Status,
     TargetWaitStatus,
@@ -39,6 +40,8 @@ from mtsd.replica.run.statistics import ReplicaStatistics
 from mtsd.replica.run.totals import Totals
 from mtsd.replica.workers.target_waits import TargetWait
 from mtsd.schedule.applied import BOUNDS_S, Applied
+from mtsd.source import semi_sync
+from mtsd.source.semi_sync import Acknowledged
 from mtsd.source.source_log import bytes_behind
 from mtsd.wire.link import Link, LinkError, Links
 from mtsd.wire.steady_clock import steady
@@ -66,6 +69,7 @@ class DaemonState:
     reload_refused: bool = False
     tasks: int = 0
     applied: Applied = field(default_factory=Applied)
+    acknowledged: Acknowledged = field(default_factory=Acknowledged)
     stop: LastStop | None = None
     """The error that has stopped it, if it stays."""
     stopped_at: FailedGroup | None = None
@@ -145,10 +149,20 @@ def status_of(
             server_id=past.source_log.server_id,
             server_uuid=past.source_log.server_uuid,
         ),
+        semi_sync=_semi_sync(settings, known.acknowledged),
         delay=settings.replica.delay,
         skipped=tuple(map(SkippedStatus.of, skipped_ever or ())),
     )
     return common if statistics is None else _of_run(common, known, settings, statistics)
+
+
+def _semi_sync(settings: Settings, acknowledged: Acknowledged) -> SemiSyncStatus:
+    latencies = tuple(acknowledged.latencies)
+    return SemiSyncStatus(
+        "off" if settings.source.semi_sync == "off" else "not connected",
+        acknowledged.withdrawals,
+        AgesStatus(semi_sync.BOUNDS_S, latencies, round(acknowledged.latency_s, 3)),
+    )
 
 
 def _of_run(
@@ -227,6 +241,7 @@ def _of_run(
             server_id=asked.server_id,
             server_uuid=asked.server_uuid,
         ),
+        semi_sync=replace(common.semi_sync, state=statistics.semi_sync),
         in_doubt_groups=statistics.in_doubt,
     )
 

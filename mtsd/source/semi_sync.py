@@ -9,7 +9,7 @@ Example: groups 1 to 3 arrive, and the source waits for 1 and 3. The target comm
 acknowledged. It commits 1: the end of 1 is. It commits 3: the end of 3 is.
 
 A source takes the place from which a dump begins for acknowledged. So a connection asks to be
-waited for only when everything that was received before is on the target (`may_begin`).
+waited for only when everything that was received before is on the target (`begins`).
 
 What keeps the target from committing keeps the source's clients waiting. So when the oldest has
 waited for longer than a limit, this replica withdraws: it reads on over a connection that the
@@ -95,9 +95,14 @@ class SemiSync:
         """Whether the source must not count this replica."""
         return self._withdrawn_since is not None
 
-    def may_begin(self, next_number: int) -> bool:
-        """Return whether all groups before that number are on the target."""
-        return self._applied >= next_number - 1
+    def begins(self, next_number: int, now: float, deadline: float) -> bool:
+        """Return whether the source may wait for what follows: all before is on the target.
+
+        If that has not come by the `deadline`, this replica withdraws.
+        """
+        if not self.is_withdrawn and self._applied < next_number - 1 and now > deadline:
+            self.withdraw(now)
+        return not self.is_withdrawn and self._applied >= next_number - 1
 
     def withdraw(self, now: float) -> None:
         """Let the source not count this replica, from the next connection on."""

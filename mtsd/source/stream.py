@@ -340,17 +340,15 @@ class SourceStream:
         )
 
     async def _may_be_waited_for(self, semi_sync: SemiSync) -> bool:
-        """Return whether the source may wait for this replica, see `SemiSync.may_begin`."""
+        """Return whether the source may wait for this replica, see `SemiSync.begins`."""
         now = asyncio.get_running_loop().time
         deadline = now() + semi_sync.limit
         with self._pulse.waiting(Wait.EARLIER_GROUPS):
-            while not semi_sync.is_withdrawn and not self._closing.is_set():
-                if semi_sync.may_begin(self.received.next_number):
-                    return True
-                if now() > deadline:
-                    semi_sync.withdraw(now())
+            while not semi_sync.begins(self.received.next_number, now(), deadline):
+                if semi_sync.is_withdrawn or self._closing.is_set():
+                    return False
                 await asyncio.sleep(_MOMENT_S)
-        return False
+        return True
 
     def _known_of_sessions(self, source: ServerTraits) -> TimestampDefaults | None:
         """Return what is known of a MySQL's sessions; each statement of a MariaDB says it."""

@@ -13,7 +13,8 @@ from mtsd.source.semi_sync import Acknowledged
 class EarlierRuns:
     """`home` is the target of the last run; None before the first one.
 
-    `applied` and `acknowledged` count on over all of them; branches have met in the tables `met_in`.
+    `applied` and `acknowledged` count on over all of them; branches have met in
+    the tables `met_in`.
     """
 
     rivalry: Rivalry = field(default_factory=Rivalry)

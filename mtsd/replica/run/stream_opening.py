@@ -88,9 +88,7 @@ def open_stream(
     )
 
 
-def _semi_sync(
-    source: SourceSettings, applied: int, acknowledged: Acknowledged
-) -> SemiSync | None:
+def _semi_sync(source: SourceSettings, applied: int, acknowledged: Acknowledged) -> SemiSync | None:
     if source.semi_sync == "off":
         return None
     return SemiSync(source.semi_sync_limit, applied, acknowledged)
