@@ -25,9 +25,6 @@ from mtsd.wire.result import LARGEST_RESULT, FileAskedError
 from mtsd.wire.understood import NOT_UNDERSTOOD
 
 _QUIT = 0x01
-_KEEPALIVE_IDLE_S = 15
-_KEEPALIVE_INTERVAL_S = 5
-_KEEPALIVE_PROBES = 3
 
 T = TypeVar("T")
 
@@ -68,8 +65,6 @@ class Connection:
             if isinstance(error, NO_SESSION):
                 raise not_opened(endpoint, error) from error
             raise
-        if not endpoint.unix_socket:
-            _keep_alive(raw._writer.get_extra_info("socket"))  # noqa: SLF001
         return cls(raw, endpoint)
 
     @property
@@ -264,12 +259,13 @@ class Connection:
         """Treat the connection as lost if sent data is not acknowledged for that long.
 
         Only for a session to which little is sent: a busy server accepts no more than the
-        system's buffers hold, and that would look the same.
+        system's buffers hold, and that would look the same. Raises ConnectionLostError.
         """
         if not self.endpoint.unix_socket and not self.closed:
-            connected = self._raw._writer.get_extra_info("socket")  # noqa: SLF001
-            milliseconds = int(seconds * 1000)
-            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
+            try:
+                self._raw.set_tcp(socket.TCP_USER_TIMEOUT, int(seconds * 1000))
+            except OSError as error:
+                raise ConnectionLostError(self.endpoint.role, why_ended(error)) from error
 
     def close(self) -> None:
         """Close immediately, without telling the server; whoever waits on it is woken."""
@@ -316,13 +312,3 @@ class Connection:
         except (OSError, asyncio.IncompleteReadError, RuntimeError) as error:
             self.close()
             raise ConnectionLostError(self.endpoint.role, why_ended(error)) from error
-
-
-def _keep_alive(connected: socket.socket) -> None:
-    """Let the system detect within half a minute that an idle session's server has vanished."""
-    for option, value in (
-        (socket.TCP_KEEPIDLE, _KEEPALIVE_IDLE_S),
-        (socket.TCP_KEEPINTVL, _KEEPALIVE_INTERVAL_S),
-        (socket.TCP_KEEPCNT, _KEEPALIVE_PROBES),
-    ):
-        connected.setsockopt(socket.IPPROTO_TCP, option, value)

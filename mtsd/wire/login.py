@@ -6,7 +6,10 @@ before MySQL 4.1, and encodes passwords as Latin-1.
 """
 
 import asyncio
+import os
+import socket
 from collections.abc import Sequence
+from errno import ECONNRESET
 from typing import Final
 
 import aiomysql
@@ -38,6 +41,9 @@ _BEFORE_LOGIN: Final = 1 << 16
 """Bytes of all that a server says before it knows who is there: a greeting, a key, an answer."""
 _SHORTEST_TOO_LONG: Final = 86
 """Bytes of a password that the smallest RSA key in use, of 1024 bits, cannot encrypt with OAEP."""
+_KEEPALIVE_IDLE_S: Final = 15
+_KEEPALIVE_INTERVAL_S: Final = 5
+_KEEPALIVE_PROBES: Final = 3
 
 
 class LogIn(aiomysql.Connection):  # type: ignore[misc]  # aiomysql ships no types
@@ -104,6 +110,24 @@ class LogIn(aiomysql.Connection):  # type: ignore[misc]  # aiomysql ships no typ
         if task is not None and task.cancelling() > before:
             raise asyncio.CancelledError
         self.may_read(LARGEST_RESULT)
+
+    def _set_keep_alive(self) -> None:
+        """Let the system detect within half a minute that an idle session's server has vanished."""
+        self.set_tcp(socket.TCP_KEEPIDLE, _KEEPALIVE_IDLE_S)
+        self.set_tcp(socket.TCP_KEEPINTVL, _KEEPALIVE_INTERVAL_S)
+        self.set_tcp(socket.TCP_KEEPCNT, _KEEPALIVE_PROBES)
+        self._writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+    def _set_nodelay(self, value: bool) -> None:
+        self.set_tcp(socket.TCP_NODELAY, int(value))
+
+    def set_tcp(self, option: int, value: int) -> None:
+        """Set an option of the connection. Raises ConnectionResetError if it has ended."""
+        connected = self._writer.get_extra_info("socket")
+        if connected is None or self._writer.transport.is_closing():
+            # uvloop's has no socket any more: aiomysql would take that for a bug.
+            raise ConnectionResetError(ECONNRESET, os.strerror(ECONNRESET))
+        connected.setsockopt(socket.IPPROTO_TCP, option, value)
 
     def may_read(self, size: int) -> None:
         """Allow `size` bytes of memory for what is read from now on."""

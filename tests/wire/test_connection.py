@@ -8,7 +8,12 @@ import pytest
 import uvloop
 from pymysql.err import OperationalError
 
-from mtsd.model.errors import ConnectionLostError, NotSupportedError, ServerError
+from mtsd.model.errors import (
+    CannotConnectError,
+    ConnectionLostError,
+    NotSupportedError,
+    ServerError,
+)
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.failure import translated
@@ -95,6 +100,30 @@ async def test_a_cancellation_when_it_has_just_connected(
     opening = asyncio.create_task(Connection.open(endpoint))
     with pytest.raises(asyncio.CancelledError):
         await opening
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_the_server_ends_the_connection_when_it_has_just_begun(
+    loop: Callable[[], asyncio.AbstractEventLoop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = aiomysql.connection._open_connection
+
+    async def ended(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] = await connect(host, port)
+        streams[1].transport.abort()
+        await asyncio.sleep(0.01)
+        return streams
+
+    async def opened() -> None:
+        listener = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+        port = listener.sockets[0].getsockname()[1]
+        async with listener:
+            with pytest.raises(CannotConnectError, match="reset by peer"):
+                await Connection.open(Endpoint("target", "127.0.0.1", port, "", "root", ""))
+
+    monkeypatch.setattr(aiomysql.connection, "_open_connection", ended)
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(opened())
 
 
 async def test_a_killed_connection_is_lost(endpoint: Endpoint) -> None:
