@@ -41,10 +41,8 @@ NOT_A_REPLICA = Reason(
 )
 _NET_WRITE_TIMEOUT_S = 86_400
 _SILENT_PERIODS = 3
-_SEMI_SYNC_ENABLED = (
-    b"SHOW GLOBAL VARIABLES WHERE Variable_name IN"
-    b" ('rpl_semi_sync_source_enabled', 'rpl_semi_sync_master_enabled')"
-)
+SEMI_SYNC_ENABLED = ("rpl_semi_sync_source_enabled", "rpl_semi_sync_master_enabled")
+"""Variables that say whether a source waits for replicas: it has one of them, or cannot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,14 +162,9 @@ async def start_dump(
 
 async def can_wait(source: Connection) -> bool:
     """Return whether a source can wait for replicas' acknowledgements: MySQL needs a plugin."""
-    return await waits(source) is not None
-
-
-async def waits(source: Connection) -> bool | None:
-    """Return whether a source waits for replicas' acknowledgements now; None if it cannot."""
     async with source.answering():
-        rows = await source.query(_SEMI_SYNC_ENABLED)
-    return any(row[1] == "ON" for row in rows) if rows else None
+        names = ", ".join(f"'{name}'" for name in SEMI_SYNC_ENABLED)
+        return bool(await source.query(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})"))
 
 
 async def _connect_state(connection: Connection, way: ByGtid) -> None:

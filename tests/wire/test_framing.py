@@ -95,3 +95,32 @@ def test_the_first_byte_of_a_payload_of_several_packets_is_judged_with_it() -> N
     framer = PacketFramer(0, status=lambda payload: payload[1:])
     data = packet(0, b"\0a") + packet(1, first) + packet(2, last) + packet(3, b"\0b")
     assert framer.feed(data) == [b"a", first[1:] + last, b"b"]
+
+
+def test_semi_sync_heads_are_left_out_and_noted() -> None:
+    def event(end: int, body: bytes = b"") -> bytes:
+        return bytes(13) + end.to_bytes(4, "little") + bytes(2) + body
+
+    heads = [(event(100), 0), (event(200), 1), (event(300, bytes(FULL)), 1), (event(400), 0)]
+    data = b""
+    sequence = 7
+    for each, flag in heads:
+        payload = b"\0\xef%c" % flag + each
+        while True:
+            data += packet(sequence, payload[:FULL])
+            sequence += 1
+            if len(payload) < FULL:
+                break
+            payload = payload[FULL:]
+        if flag:
+            # The acknowledgement has number 0.
+            sequence = 1
+    framer = PacketFramer(7, lambda payload: payload[1:], semi_sync=True)
+    assert framer.feed(data) == [each for each, _ in heads]
+    assert framer.wanted == [200, 300]
+
+
+@pytest.mark.parametrize("payload", [b"\0", b"\0\xef\1" + bytes(16), b"\0\xee\1" + bytes(40)])
+def test_a_packet_without_its_semi_sync_head_is_damaged(payload: bytes) -> None:
+    with pytest.raises(BinlogError, match="semi-sync header"):
+        PacketFramer(0, lambda payload: payload[1:], semi_sync=True).feed(packet(0, payload))

@@ -369,6 +369,19 @@ CASES = (
         source=source({"binlog_expire_logs_seconds": "7200"}),
     ),
     Case(
+        Kind.SEMI_SYNC, "5 seconds at most",
+        settings=source_settings(semi_sync="applied"),
+        source=source({"rpl_semi_sync_source_enabled": "ON"}),
+    ),
+    Case(
+        Kind.SEMI_SYNC_OFF, "PERSIST rpl_semi_sync_master_enabled",
+        settings=source_settings(semi_sync="applied"),
+        source=source({"rpl_semi_sync_master_enabled": "OFF"}),
+    ),
+    Case(
+        Kind.SEMI_SYNC_NOT_THERE, "cannot wait", settings=source_settings(semi_sync="applied"),
+    ),
+    Case(
         Kind.RETENTION_NEAR, "for 20 days and is in binlog.000001",
         target=at(age=20 * 86400.0, position=Position("binlog.000001", 700)),
     ),

@@ -313,6 +313,17 @@ class Kind(KindOfLine):
         "another replica reads with server_id {value} ({uuid}): the source disconnects one of them",
         "give this replica another id: [source] server_id",
     )
+    SEMI_SYNC = ok("source semi-sync", "waits for this replica, {limit} at most")
+    SEMI_SYNC_NOT_THERE = warning(
+        "source semi-sync",
+        "it cannot wait for replicas, so [source] semi_sync has no effect",
+        "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so' on the source",
+    )
+    SEMI_SYNC_OFF = warning(
+        "source semi-sync",
+        "it waits for no replica, so [source] semi_sync has no effect",
+        "SET PERSIST {variable} = ON on the source (on MariaDB: SET GLOBAL, and its option file)",
+    )
     SERVER_ID_MAYBE_TAKEN = warning(
         "source replicas",
         "a replica reads with server_id {value} ({uuid}): this channel's daemon, or another",

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 
 from mtsd.apply.position.position_schema import STATUS_TABLES, TABLES
 from mtsd.config import Settings
-from mtsd.operations.check.facts import SourceFacts, TargetFacts
+from mtsd.operations.check.facts import ServerFacts, SourceFacts, TargetFacts
 from mtsd.operations.check.lines.catalogue import Kind
 from mtsd.operations.check.lines.line import Line, duration, listed
 from mtsd.operations.check.lines.server_lines import table_lines
 from mtsd.operations.check.privileges import SOURCE, HeldPrivileges, grant, missing
 from mtsd.operations.check.visible import sees_tables
 from mtsd.source.family import SOURCES
+from mtsd.source.handshake import SEMI_SYNC_ENABLED
 from mtsd.source.source_log import retention_of
 
 _DAY = 86_400
@@ -40,6 +41,7 @@ def source_lines(
         yield Kind.PRIVILEGES.line(server="source", user=server.account)
     yield from _binary_log(settings, facts)
     yield from _retention(facts, settings.replica.delay)
+    yield from _semi_sync(settings, server)
     yield from _server_ids(settings, facts, target)
     yield from _position_schema(settings.target.schema, facts)
     if sees_tables(server):
@@ -109,6 +111,20 @@ def _retention(facts: SourceFacts, delay: int) -> Iterator[Line]:
         yield Kind.RETENTION_SHORT.line(period=duration(seconds))
     else:
         yield Kind.RETENTION.line(period=f"binary logs are purged after {duration(seconds)}")
+
+
+def _semi_sync(settings: Settings, server: ServerFacts) -> Iterator[Line]:
+    enabled = {
+        name: server.variables[name] for name in SEMI_SYNC_ENABLED if name in server.variables
+    }
+    if settings.source.semi_sync == "off":
+        return
+    if not enabled:
+        yield Kind.SEMI_SYNC_NOT_THERE.line()
+    elif "ON" not in enabled.values():
+        yield Kind.SEMI_SYNC_OFF.line(variable=next(iter(enabled)))
+    else:
+        yield Kind.SEMI_SYNC.line(limit=duration(settings.source.semi_sync_limit))
 
 
 def _position_schema(schema: str, facts: SourceFacts) -> Iterator[Line]:
