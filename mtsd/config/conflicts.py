@@ -250,8 +250,6 @@ def ineffective(settings: Settings, given: Collection[str]) -> Iterator[str]:
             f"source.semi_sync has no effect while replica.delay is {replica.delay}: what is held"
             " back is not on the target, so mtsd withdraws"
         )
-    if source.semi_sync == "off" and "source.semi_sync_limit" in given:
-        yield 'source.semi_sync_limit has no effect while source.semi_sync is "off"'
     if source.allow_partial_history and source.start not in {None, Earliest()}:
         yield (
             f"source.allow_partial_history has no effect while source.start is "

@@ -369,7 +369,7 @@ CASES = (
         source=source({"binlog_expire_logs_seconds": "7200"}),
     ),
     Case(
-        Kind.SEMI_SYNC, "5 seconds at most",
+        Kind.SEMI_SYNC, "replica, 5 s at most",
         settings=source_settings(semi_sync="applied"),
         source=source({"rpl_semi_sync_source_enabled": "ON"}),
     ),
