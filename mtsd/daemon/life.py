@@ -150,8 +150,7 @@ class Daemon:
             began=self._began,
             reload_refused=self._reload_refused,
             tasks=len(asyncio.all_tasks()),
-            applied=self._earlier.applied,
-            acknowledged=self._earlier.acknowledged,
+            counted=self._earlier,
             stop=self._last_stop.stop,
             stopped_at=self._last_stop.stopped_at,
         )

@@ -34,6 +34,7 @@ from mtsd.daemon.past import NO_PAST, Past, executed_of, needs_of, received_of
 from mtsd.model.build import COMPILED
 from mtsd.model.outcome.failed_group import FailedGroup
 from mtsd.model.outcome.last_stop import LastStop
+from mtsd.replica.core.earlier_runs import EarlierRuns
 from mtsd.replica.core.filters import rules_of
 from mtsd.replica.core.limits import limits_of
 from mtsd.replica.run.statistics import ReplicaStatistics
@@ -68,8 +69,8 @@ class DaemonState:
     """When the daemon did, in seconds since 1970."""
     reload_refused: bool = False
     tasks: int = 0
-    applied: Applied = field(default_factory=Applied)
-    acknowledged: Acknowledged = field(default_factory=Acknowledged)
+    counted: EarlierRuns = field(default_factory=EarlierRuns)
+    """What counts on over all runs."""
     stop: LastStop | None = None
     """The error that has stopped it, if it stays."""
     stopped_at: FailedGroup | None = None
@@ -137,11 +138,13 @@ def status_of(
         ),
         totals=_totals(past.totals.with_run(statistics), skipped_ever),
         ages=AgesStatus(
-            BOUNDS_S, tuple(known.applied.ages), round(known.applied.age_us / 1_000_000, 3)
+            BOUNDS_S,
+            tuple(known.counted.applied.ages),
+            round(known.counted.applied.age_us / 1_000_000, 3),
         ),
         databases=tuple(
             DatabaseStatus(name, groups=groups)
-            for name, groups in sorted(known.applied.by_database().items())
+            for name, groups in sorted(known.counted.applied.by_database().items())
         ),
         source_log=SourceLogStatus(
             heard="" if past.heard_at is None else shown_time(past.heard_at),
@@ -149,7 +152,7 @@ def status_of(
             server_id=past.source_log.server_id,
             server_uuid=past.source_log.server_uuid,
         ),
-        semi_sync=_semi_sync(settings, known.acknowledged),
+        semi_sync=_semi_sync(settings, known.counted.acknowledged),
         delay=settings.replica.delay,
         skipped=tuple(map(SkippedStatus.of, skipped_ever or ())),
     )
@@ -226,7 +229,7 @@ def _of_run(
         warnings=statistics.warnings,
         parallel_type=statistics.policy.parallel_type,
         parallel_type_because=statistics.policy.because,
-        databases=_databases(known.applied, statistics, now),
+        databases=_databases(known.counted.applied, statistics, now),
         source_log=SourceLogStatus(
             heard=common.source_log.heard
             if statistics.heard_at is None
