@@ -278,10 +278,10 @@ class SqlRows:
                 pending.append(statement)
                 size += len(statement.sql)
                 if size > _COMMAND_BYTES or len(pending) >= _MANY_STATEMENTS:
-                    await self._run_rows(pending)
+                    await self._run_rows(pending, exactly=joins)
                     pending = []
                     size = 0
-            await self._run_rows(pending)
+            await self._run_rows(pending, exactly=joins)
         except ServerError as error:
             # A row may be missing because of an error that the target has lost.
             if error.number == _ROW_MISSING:
@@ -303,7 +303,8 @@ class SqlRows:
         if size > self._command_limit:
             raise RowTooLargeError(size, self._command_limit)
 
-    async def _run_rows(self, statements: Sequence[SqlStatement]) -> None:
+    async def _run_rows(self, statements: Sequence[SqlStatement], *, exactly: bool) -> None:
+        """Run statements; `exactly`: none may find more rows than it has to, either."""
         at = 0
         while at < len(statements):
             end = at
@@ -326,7 +327,8 @@ class SqlRows:
                 raise target_error(self._connection, ER.DUP_ENTRY, text) from error
             self._session.changed_rows += sum(counts)
             for statement, count in zip(part, counts, strict=True):
-                missing = statement.rows != UNCHECKED and count < statement.rows
+                wanted = statement.rows
+                missing = wanted != UNCHECKED and (count < wanted or (exactly and count > wanted))
                 if missing and self._change is ChangeMode.STRICT:
                     table = statement.table.rpartition(".")[2]
                     raise target_error(

@@ -8,7 +8,8 @@ from mtsd.apply.appliers.row_layouts import RowLayouts, target_error
 from mtsd.apply.appliers.table_questions import TableQuestions
 from mtsd.apply.rows.bundle import LARGEST_COMMAND_SHARE
 from mtsd.apply.rows.convergent_sql import ChangeMode, ConvergentSql
-from mtsd.apply.rows.net_rows import LaidOut, net_events
+from mtsd.apply.rows.net_rows import net_events
+from mtsd.apply.rows.net_table import LaidOut
 from mtsd.apply.rows.repeated_cascades import KnownCascades, cascaded
 from mtsd.apply.rows.row_sql import RowSql, SqlStatement
 from mtsd.apply.session.session import TargetSession

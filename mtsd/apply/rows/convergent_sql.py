@@ -15,17 +15,14 @@ import enum
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from mtsd.apply.rows.row_sql import (
-    STRICT,
-    RowSql,
-    SqlStatement,
-    condition,
+from mtsd.apply.rows.image_reading import (
     decoder_of,
     in_key_order,
     key_of,
     literals_of,
     require_progress,
 )
+from mtsd.apply.rows.row_sql import STRICT, RowSql, SqlStatement, condition
 from mtsd.apply.session.family import MYSQL, TargetFamily
 from mtsd.apply.sql import literals
 from mtsd.apply.tables.table_layout import TableLayout

@@ -12,13 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from mtsd.apply.rows.row_sql import (
-    SqlStatement,
-    columns_present,
-    decoder_of,
-    literals_of,
-    require_progress,
-)
+from mtsd.apply.rows.image_reading import columns_present, decoder_of, literals_of, require_progress
+from mtsd.apply.rows.row_sql import SqlStatement
 from mtsd.apply.sql import literals
 from mtsd.apply.tables.table_layout import TableLayout, at_instant
 from mtsd.binlog.events.rows import DELETES, UPDATES, parse_rows_header

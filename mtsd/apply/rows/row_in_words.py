@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from mtsd.apply.rows.row_sql import columns_present
+from mtsd.apply.rows.image_reading import columns_present
 from mtsd.apply.tables.table_layout import TargetTable, layout_of
 from mtsd.binlog.events.rows import DELETES, INSERTS, parse_rows_header
 from mtsd.binlog.events.table_map import TableMap

@@ -5,26 +5,34 @@ is a statement per row. A row is found by the primary key, else by another uniqu
 else by all columns that the source has logged.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from mtsd.apply.rows.heap_sql import heap_changes
+from mtsd.apply.rows.image_reading import (
+    NULL,
+    columns_present,
+    decoder_of,
+    in_key_order,
+    key_of,
+    literal,
+    literals_of,
+    partial_image,
+    require_progress,
+    shown,
+)
 from mtsd.apply.session.family import MYSQL, TargetFamily
 from mtsd.apply.sql.json_changes import changed_document
 from mtsd.apply.tables.table_layout import Comparison, TableLayout, at_instant
-from mtsd.binlog.bytes.cursor import Cursor
 from mtsd.binlog.bytes.event_type import EventType
-from mtsd.binlog.events.rows import DUMMY_TABLE_ID, INSERTS, ROW_EVENTS, UPDATES, parse_rows_header
+from mtsd.binlog.events.rows import DUMMY_TABLE_ID, INSERTS, UPDATES, parse_rows_header
 from mtsd.binlog.values.column_type import ColumnType
-from mtsd.binlog.values.column_values import Convert
-from mtsd.binlog.values.json_diff import parse_json_diffs
-from mtsd.binlog.values.row_image import ImageDecoder, RowImage
+from mtsd.binlog.values.row_image import RowImage
 from mtsd.model.errors import BinlogError
 
 _INSERTS: Final = frozenset(kind.value for kind in INSERTS)
 _UPDATES: Final = frozenset(kind.value for kind in UPDATES)
 _PARTIAL_UPDATE: Final = EventType.PARTIAL_UPDATE_ROWS_EVENT.value
-_PARTIAL_JSON: Final = 1
-_NULL: Final = b"NULL"
 STRICT: Final = (b"", b"")
 """In place of what is lenient in the target's family."""
 _ANY_NUMBER: Final = 1 << 32
@@ -160,7 +168,7 @@ class RowSql:
         self, event: bytes, at: int, layout: TableLayout, present: Sequence[int]
     ) -> Iterator[SqlStatement]:
         key = key_of(layout, present)
-        decoder = decoder_of(layout, present, _shown(layout, present) if key is None else key)
+        decoder = decoder_of(layout, present, shown(layout, present) if key is None else key)
         end = len(event)
         head, between, most = b"", b",", _ANY_NUMBER
         in_rows = False
@@ -177,14 +185,13 @@ class RowSql:
                 head += b"%b) IN (" % left
             else:
                 between, most = b" OR ", _MAX_ALTERNATIVES
+        without_key: list[RowImage] = []
         while at < end:
             start = at
             image, at = decoder.read(event, at)
             require_progress(start, at, end)
             if key is None:
-                where = condition(layout, image, exact=True)
-                sql = b"DELETE FROM %b WHERE %b LIMIT 1" % (layout.name, where)
-                yield SqlStatement(sql, 1, layout.label)
+                without_key.append(image)
                 continue
             image = in_key_order(image, key)
             row = (
@@ -193,6 +200,25 @@ class RowSql:
                 else condition(layout, image, exact=False)
             )
             yield from self._collected(head, b")", row, layout, between, most)
+        for found in self._left_by_heap(layout, without_key, []):
+            if isinstance(found, SqlStatement):
+                yield found
+                continue
+            where = condition(layout, without_key[found], exact=True)
+            one = b"DELETE FROM %b WHERE %b LIMIT 1" % (layout.name, where)
+            yield SqlStatement(one, 1, layout.label)
+
+    def _left_by_heap(
+        self, layout: TableLayout, before: Sequence[RowImage], after: Sequence[RowImage]
+    ) -> Iterator[SqlStatement | int]:
+        """Yield statements for many rows of a heap, and the places of all other rows."""
+        left = dict.fromkeys(range(len(before)))
+        if self._joins and layout.heap:
+            for change in heap_changes(layout, before, after, self._limit):
+                yield SqlStatement(change.sql, len(change.places), layout.label)
+                for place in change.places:
+                    del left[place]
+        yield from left
 
     def _updates(
         self,
@@ -203,11 +229,12 @@ class RowSql:
         second: Sequence[int],
     ) -> Iterator[SqlStatement]:
         key = key_of(layout, first)
-        before_decoder = decoder_of(layout, first, _shown(layout, first) if key is None else key)
+        before_decoder = decoder_of(layout, first, shown(layout, first) if key is None else key)
         written = [index for index in second if layout.columns[index].written]
         after_decoder = decoder_of(layout, second, written)
         is_partial = event[4] == _PARTIAL_UPDATE
-        limit = b" LIMIT 1" if key is None else b""
+        is_heap = self._joins and layout.heap and not (is_partial or _kept(layout, written))
+        of_heap: list[tuple[RowImage, RowImage]] = []
         tail = b"" if is_partial else self._on_same_key(layout, key, written)
         if not tail:
             yield from self.rest()
@@ -216,7 +243,7 @@ class RowSql:
             start = at
             before, middle = before_decoder.read(event, at)
             if is_partial:
-                after, at = _partial(event, middle, layout, second, written)
+                after, at = partial_image(event, middle, layout, second, written)
             else:
                 after, at = after_decoder.read(event, middle)
             require_progress(start, at, end)
@@ -228,24 +255,42 @@ class RowSql:
                     yield from self._collected(insert, tail, row, layout, each=2)
                     continue
             yield from self.rest()
-            where = condition(layout, before, exact=key is None)
-            changes = b",".join(
-                b"%b=%b" % (layout.columns[index].name, _changed(layout, index, value))
-                for index, value in zip(after.columns, after.values, strict=True)
-                if value != ()
-            )
-            set_now = {layout.columns[index].name for index in after.columns}
-            kept = [name for name in layout.kept if name not in set_now]
-            if not (changes or kept):
-                # An UPDATE has to change something: the row only has to be there.
-                kept = [layout.columns[(key or first)[0]].name]
-            same = (b"%b=%b" % (name, name) for name in kept)
-            changes = b",".join([changes, *same] if changes else same)
-            first_word, hint = self._lenient if has_no_member(layout, after) else STRICT
-            sql = b"%bUPDATE%b%b %b SET %b WHERE %b%b" % (
-                first_word, hint, self._ignore, layout.name, changes, where, limit
-            )  # fmt: skip
-            yield SqlStatement(sql, 1, layout.label)
+            if is_heap and not has_no_member(layout, after):
+                of_heap.append((before, after))
+                continue
+            yield self._update(layout, before, after, key)
+        images = [each[0] for each in of_heap], [each[1] for each in of_heap]
+        for left in self._left_by_heap(layout, *images):
+            if isinstance(left, SqlStatement):
+                yield left
+            else:
+                yield self._update(layout, *of_heap[left], key)
+
+    def _update(
+        self,
+        layout: TableLayout,
+        before: RowImage,
+        after: RowImage,
+        key: tuple[int, ...] | None,
+    ) -> SqlStatement:
+        where = condition(layout, before, exact=key is None)
+        changes = b",".join(
+            b"%b=%b" % (layout.columns[index].name, _changed(layout, index, value))
+            for index, value in zip(after.columns, after.values, strict=True)
+            if value != ()
+        )
+        kept = _kept(layout, after.columns)
+        if not (changes or kept):
+            # An UPDATE has to change something: the row only has to be there.
+            kept = [layout.columns[before.columns[0]].name]
+        same = (b"%b=%b" % (name, name) for name in kept)
+        changes = b",".join([changes, *same] if changes else same)
+        first_word, hint = self._lenient if has_no_member(layout, after) else STRICT
+        limit = b" LIMIT 1" if key is None else b""
+        sql = b"%bUPDATE%b%b %b SET %b WHERE %b%b" % (
+            first_word, hint, self._ignore, layout.name, changes, where, limit
+        )  # fmt: skip
+        return SqlStatement(sql, 1, layout.label)
 
     def _collected(
         self,
@@ -277,82 +322,10 @@ class RowSql:
         self._size += len(row) + 1
 
 
-def row_events(events: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the row events among events."""
-    return (event for event in events if event[4] in _ROWS)
-
-
-_ROWS: Final = frozenset(kind.value for kind in ROW_EVENTS)
-
-
-def require_progress(start: int, at: int, end: int) -> None:
-    """Raise BinlogError if a row image, of an event with `end` bytes, is empty."""
-    if at == start:
-        raise BinlogError(f"row event: {end - at} bytes of rows without a column")
-
-
-def columns_present(bitmap: bytes, width: int) -> list[int]:
-    """Return the indexes of the columns in a bitmap."""
-    bits = int.from_bytes(bitmap, "little")
-    return [index for index in range(width) if bits >> index & 1]
-
-
-def _shown(layout: TableLayout, present: Sequence[int]) -> list[int]:
-    """Return the indexes of those columns that a statement can name."""
-    return [index for index in present if not layout.columns[index].hidden]
-
-
-def key_of(layout: TableLayout, present: Sequence[int]) -> tuple[int, ...] | None:
-    """Return the first key whose columns are all present."""
-    return next((key for key in layout.keys if set(key).issubset(present)), None)
-
-
-def decoder_of(
-    layout: TableLayout, present: Sequence[int], wanted: Sequence[int], partial: int = 0
-) -> ImageDecoder:
-    """Return what makes literals of the `wanted` columns of images with those `present`.
-
-    `partial` has a bit for each JSON column of which the image has only what has changed.
-    """
-    converters: list[Convert | None] = [
-        column.make if index in wanted else None for index, column in enumerate(layout.columns)
-    ]
-    if partial:
-        for place, index in enumerate(_json_columns(layout)):
-            if partial >> place & 1:
-                converters[index] = parse_json_diffs
-    return ImageDecoder(layout.formats, present, converters)
-
-
-def _json_columns(layout: TableLayout) -> list[int]:
-    return [index for index, column in enumerate(layout.formats) if column.type is ColumnType.JSON]
-
-
-def _partial(
-    event: bytes, at: int, layout: TableLayout, present: Sequence[int], written: Sequence[int]
-) -> tuple[RowImage, int]:
-    cursor = Cursor(event, at, "row event")
-    bits = 0
-    if cursor.net_int("options of an image") & _PARTIAL_JSON:
-        bits = cursor.uint((len(_json_columns(layout)) + 7) >> 3, "partial bits")
-    return decoder_of(layout, present, written, bits).read(event, cursor.at)
-
-
-def in_key_order(image: RowImage, key: Sequence[int]) -> RowImage:
-    """Return only the columns of a key, in its order."""
-    by_index = dict(zip(image.columns, image.values, strict=True))
-    return RowImage(tuple(key), tuple(by_index[index] for index in key))
-
-
-def literals_of(image: RowImage) -> list[bytes]:
-    """Return the values as they stand in a statement."""
-    return [_NULL if value is None else _literal(value) for value in image.values]
-
-
-def _literal(value: object) -> bytes:
-    if not isinstance(value, bytes):
-        raise TypeError(f"not a literal: {value!r}")
-    return value
+def _kept(layout: TableLayout, written: Sequence[int]) -> list[bytes]:
+    """Return the columns that the target would change by itself, and is not to."""
+    names = {layout.columns[index].name for index in written}
+    return [name for name in layout.kept if name not in names]
 
 
 def condition(layout: TableLayout, image: RowImage, *, exact: bool) -> bytes:
@@ -363,13 +336,13 @@ def condition(layout: TableLayout, image: RowImage, *, exact: bool) -> bytes:
         if value is None:
             parts.append(b"%b IS NULL" % column.name)
         elif column.zoned:
-            parts.append(at_instant(column.name, _literal(value)))
+            parts.append(at_instant(column.name, literal(value)))
         else:
             compares = column.compares if exact else Comparison(column.name + b"=")
-            literal = _literal(value)
+            text = literal(value)
             if compares.bare:
-                literal = literal.rpartition(b" ")[2]
-            parts.append(compares.before + literal + compares.after)
+                text = text.rpartition(b" ")[2]
+            parts.append(compares.before + text + compares.after)
     return b" AND ".join(parts)
 
 
@@ -383,8 +356,8 @@ def has_no_member(layout: TableLayout, image: RowImage) -> bool:
 
 def _changed(layout: TableLayout, index: int, value: object) -> bytes:
     if value is None:
-        return _NULL
+        return NULL
     if not isinstance(value, tuple):
-        return _literal(value)
+        return literal(value)
     column = layout.columns[index]
     return changed_document(column.name, value, as_text=column.json_as_text)

@@ -64,6 +64,8 @@ class TargetTable:
     """The columns of all its unique keys, in the order of `keys`; "" is an expression."""
     cascades: bool = False
     """Foreign keys of other tables change their rows with its own."""
+    indexed: bool = True
+    """It has an index, of whatever kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,9 @@ class TableLayout:
     """It has no columns of its own: an image with all columns says all of a row."""
     cascades: bool = False
     """Foreign keys of other tables change their rows with its own."""
+    heap: bool = False
+    """It has no index: a search reads all of it, and rows that are the same can be told apart by
+    nobody."""
 
 
 def at_instant(name: bytes, literal: bytes) -> bytes:
@@ -224,6 +229,7 @@ def layout_of(
         _others(found, keys, place, formats),
         all(each in matched or not _is_written(each) for each in found.columns),
         found.cascades,
+        not (found.indexed or found.versioned),
     )
 
 

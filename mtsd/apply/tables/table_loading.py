@@ -32,14 +32,17 @@ async def load_table(connection: Connection, database: str, table: str) -> Targe
     parts = await connection.query(
         b"SELECT index_name, column_name, sub_part, nullable, index_type = 'HASH' AND"
         b" (SELECT engine FROM information_schema.tables t WHERE t.table_schema = s.table_schema"
-        b" AND t.table_name = s.table_name) <> 'MEMORY' FROM information_schema.statistics s"
-        b" WHERE table_schema = %b AND table_name = %b AND non_unique = 0"
+        b" AND t.table_name = s.table_name) <> 'MEMORY', non_unique"
+        b" FROM information_schema.statistics s"
+        b" WHERE table_schema = %b AND table_name = %b"
         b" ORDER BY index_name <> 'PRIMARY', index_name, seq_in_index" % (schema, name)
     )
     keys: dict[str, list[str]] = {}
     unfit: set[str] = set()
     hashed: set[str] = set()
-    for index, column, prefix, nullable, is_hashed in parts:
+    for index, column, prefix, nullable, is_hashed, is_not_unique in parts:
+        if is_not_unique:
+            continue
         keys.setdefault(str(index), []).append("" if column is None else str(column))
         # Without a column it is an expression.
         if column is None or prefix is not None or nullable == "YES":
@@ -58,4 +61,5 @@ async def load_table(connection: Connection, database: str, table: str) -> Targe
         len(hashed),
         tuple(map(tuple, keys.values())),
         bool(await connection.query(_CASCADES % (schema, name))),
+        bool(parts),
     )

@@ -1,12 +1,14 @@
 """What the rows of a transaction come to: the effect, and the errors, of them in their order."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Final
 
 import pytest
 
-from mtsd.apply.rows.net_rows import LaidOut, net_events
+from mtsd.apply.rows.net_rows import net_events
+from mtsd.apply.rows.net_table import LaidOut
 from mtsd.apply.tables.table_layout import TableLayout
 from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.bytes.header import HEADER_SIZE
@@ -170,6 +172,50 @@ def test_some_rows_stay_where_they_are(apart: bytes, of: TableLayout) -> None:
     a = of if of.label == "a" else layout("a")
     first, last = (event(INSERT, [(number, 0, 0)]) for number in (1, 5))
     assert net_events([(first, a), (apart, of), (last, a)]) == [(first, a), (apart, of), (last, a)]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_rows_without_an_index_are_known_by_their_bytes(seed: int) -> None:
+    chance = Random(seed)
+    of = TableLayout(b"h", "h", (NUMBER,) * 3, (), (), heap=True)
+
+    def run(events: Sequence[LaidOut], before: Counter[Row]) -> Counter[Row]:
+        there = before.copy()
+        for each, _ in events:
+            rows = rows_of(each)
+            if each[4] != INSERT:
+                there.subtract(rows[::2] if each[4] == UPDATE else rows)
+                if min(there.values()) < 0:
+                    raise FailedError
+            if each[4] != DELETE:
+                there.update(rows[1::2] if each[4] == UPDATE else rows)
+        return +there
+
+    before = Counter((chance.randrange(4), 0, 0) for _ in range(8))
+    there = before.copy()
+    events: list[LaidOut] = []
+    for _ in range(chance.choice((3, 40))):
+        kind = chance.choice((INSERT, UPDATE, UPDATE, DELETE))
+        after = chance.randrange(4), 0, 0
+        first = chance.choice([*there.elements()] or [after])
+        rows = {INSERT: [after], UPDATE: [first, after], DELETE: [first]}[kind]
+        try:
+            there = run([(event(kind, rows), of)], there)
+        except FailedError:
+            continue
+        events.append((event(kind, rows), of))
+    net = net_events(events)
+    assert len(net) <= 3
+    assert run(net, before) == there
+    # A row that is missing on the target is missing in both.
+    lacks = before - Counter([chance.choice([*before])])
+    try:
+        wanted = run(events, lacks)
+    except FailedError:
+        with pytest.raises(FailedError):
+            run(net, lacks)
+    else:
+        assert run(net, lacks) == wanted
 
 
 def test_rows_of_other_flags_or_times_stay_apart() -> None:

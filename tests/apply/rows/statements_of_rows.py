@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from mtsd.apply.rows.net_rows import LaidOut, net_events
+from mtsd.apply.rows.net_rows import net_events
+from mtsd.apply.rows.net_table import LaidOut
 from mtsd.apply.rows.row_sql import RowSql, SqlStatement
 from mtsd.apply.session.session import TargetSession
 from mtsd.apply.tables.table_layout import TableLayout, layout_of
@@ -27,7 +28,7 @@ async def statements_of(
     laid_out: list[LaidOut] = []
     layouts: dict[bytes, TableLayout] = {}
     for event in events:
-        if event[4] == EventType.TABLE_MAP_EVENT:
+        if event[4] == EventType.TABLE_MAP_EVENT and event[19:25] not in layouts:
             table = parse_table_map(with_database(event, "t"))
             there = await load_table(session.connection, table.database, table.table)
             layout = layout_of(table, there)
