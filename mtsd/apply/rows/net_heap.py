@@ -1,4 +1,4 @@
-"""What the rows of one table without any index come to (`mtsd.apply.rows.net_rows`)."""
+"""What the rows of one table without any index come to (`mtsd.apply.rows.netrows`)."""
 
 from typing import Final
 
@@ -17,13 +17,13 @@ _PARTIAL_UPDATE: Final[int] = EventType.PARTIAL_UPDATE_ROWS_EVENT.value
 class NetHeap:
     """The rows of one table without any index, where the same bytes are the same row."""
 
-    __slots__ = ("_count", "_heads", "_latest", "_rows", "flags", "layout", "time")
+    __slots__ = ("_count", "_heads", "_latest", "flags", "layout", "rows", "time")
 
     def __init__(self, layout: TableLayout) -> None:
         self.layout = layout
         self.flags = -1
         self.time = b""
-        self._rows: dict[int, NetRow] = {}
+        self.rows: dict[int, NetRow] = {}
         """By number, in their order."""
         self._count = 0
         self._latest: dict[bytes, list[int]] = {}
@@ -67,23 +67,26 @@ class NetHeap:
         self._heads[state] = head
         return True
 
-    def take(self, into: list[LaidOut]) -> None:
-        """Append the events of what the rows have come to, and forget them.
+    def take(self) -> list[list[LaidOut]]:
+        """Return the events of what the rows have come to, and forget them.
 
-        Deletes come first: none of them may find a row that has been updated to be the same.
+        As `PHASES`, but updates are right behind deletes, and before inserts: none may find a row
+        that has only become what it looks for.
         """
         images: dict[int, list[bytes]] = {DELETED: [], UPDATED: [], INSERTED: []}
-        for row in self._rows.values():
+        for row in self.rows.values():
             if row.state != INSERTED:
                 images[row.state].append(row.before)
             if row.state != DELETED:
                 images[row.state].append(row.after)
-        for state, found in images.items():
-            if found:
-                into.append((self._heads[state].start + b"".join(found), self.layout))
-        self._rows.clear()
+        events = {
+            state: [(self._heads[state].start + b"".join(found), self.layout)] if found else []
+            for state, found in images.items()
+        }
+        self.rows.clear()
         self._latest.clear()
         self._heads.clear()
+        return [events[DELETED] + events[UPDATED], events[INSERTED], [], []]
 
     def _insert(self, image: bytes) -> None:
         self._new(NetRow(INSERTED, image, image))
@@ -93,24 +96,24 @@ class NetHeap:
         if number is None:
             self._new(NetRow(UPDATED, before, after))
             return
-        self._rows[number].after = after
+        self.rows[number].after = after
         self._latest.setdefault(after, []).append(number)
 
     def _delete(self, image: bytes) -> None:
         number = self._known(image)
         if number is None:
             self._add(NetRow(DELETED, image, image))
-        elif self._rows[number].state == INSERTED:
-            del self._rows[number]
+        elif self.rows[number].state == INSERTED:
+            del self.rows[number]
         else:
-            self._rows[number].state = DELETED
+            self.rows[number].state = DELETED
 
     def _new(self, row: NetRow) -> None:
         self._latest.setdefault(row.after, []).append(self._add(row))
 
     def _add(self, row: NetRow) -> int:
         self._count += 1
-        self._rows[self._count] = row
+        self.rows[self._count] = row
         return self._count
 
     def _known(self, image: bytes) -> int | None:

@@ -34,6 +34,10 @@ _AFTER_UPDATE: Final = (INSERTED, UPDATED, _FAILS, _REPLACED, _FAILS)
 _AFTER_DELETE: Final = (_PASSED, DELETED, _FAILS, DELETED, _FAILS)
 
 
+PHASES: Final = 4
+"""Deletes, inserts, updates, and deletes of what was inserted."""
+
+
 class RowsHead:
     """What is before the rows of events that can be one: up to the bitmaps, and how to read them.
 
@@ -163,10 +167,11 @@ class NetTable:
             self._deletes = head
         return True
 
-    def take(self, into: list[LaidOut]) -> None:
-        """Append the events of what the rows have come to, and forget them."""
-        if not self.rows:
-            return
+    def take(self) -> list[list[LaidOut]]:
+        """Return the events of what the rows have come to, and forget them.
+
+        As `PHASES`.
+        """
         deleted: list[bytes] = []
         updated: list[bytes] = []
         inserted: list[bytes] = []
@@ -187,16 +192,18 @@ class NetTable:
                 inserted.append(row.after)
                 passed.append(row.before)
         layout = self.layout
-        for head, images in (
-            (self._deletes, deleted),
-            (self._updates, updated),
-            (self._inserts, inserted),
-            (self._deletes, passed),
-        ):
-            if images and head is not None:
-                into.append((head.start + b"".join(images), layout))
+        found = [
+            [(head.start + b"".join(images), layout)] if images and head is not None else []
+            for head, images in (
+                (self._deletes, deleted),
+                (self._inserts, inserted),
+                (self._updates, updated),
+                (self._deletes, passed),
+            )
+        ]
         self.rows.clear()
         self._inserts = self._updates = self._deletes = None
+        return found
 
     def _head(self, event: bytes) -> RowsHead:
         kind = event[4]

@@ -66,6 +66,8 @@ class TargetTable:
     """Foreign keys of other tables change their rows with its own."""
     indexed: bool = True
     """It has an index, of whatever kind."""
+    parents: tuple[tuple[str, str], ...] = ()
+    """Database and name of the tables that its foreign keys refer to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,8 @@ class TableLayout:
     """It has no columns of its own: an image with all columns says all of a row."""
     cascades: bool = False
     """Foreign keys of other tables change their rows with its own."""
+    parents: tuple[bytes, ...] = ()
+    """The tables, quoted, that its foreign keys refer to."""
     heap: bool = False
     """It has no index: a search reads all of it, and rows that are the same can be told apart by
     nobody."""
@@ -229,6 +233,9 @@ def layout_of(
         _others(found, keys, place, formats),
         all(each in matched or not _is_written(each) for each in found.columns),
         found.cascades,
+        tuple(
+            literals.quoted(schema) + b"." + literals.quoted(name) for schema, name in found.parents
+        ),
         not (found.indexed or found.versioned),
     )
 

@@ -19,6 +19,11 @@ _CASCADES: Final = (
     b" AND referenced_table_name=%b AND (update_rule NOT IN ('NO ACTION','RESTRICT')"
     b" OR delete_rule NOT IN ('NO ACTION','RESTRICT')) LIMIT 1"
 )
+_PARENTS: Final = (
+    b"SELECT DISTINCT unique_constraint_schema,referenced_table_name"
+    b" FROM information_schema.referential_constraints"
+    b" WHERE constraint_catalog='def' AND constraint_schema=%b AND table_name=%b"
+)
 
 
 @understood("target")
@@ -62,4 +67,5 @@ async def load_table(connection: Connection, database: str, table: str) -> Targe
         tuple(map(tuple, keys.values())),
         bool(await connection.query(_CASCADES % (schema, name))),
         bool(parts),
+        tuple((str(a), str(b)) for a, b in await connection.query(_PARENTS % (schema, name))),
     )

@@ -1,5 +1,7 @@
 """Targets that differ from their source, and what the appliers of SQL do there."""
 
+import random
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.fix_daemon import NEEDS_PERSON
@@ -82,3 +84,78 @@ def assert_idempotent(pair: Pair, folder: Path) -> None:
         assert daemon.stop() == 0
     assert contents(pair) == [(3, "C"), (4, "d"), (5, "e")]
     assert unequal(pair.source, pair.target) == []
+
+
+TABLES = (
+    "CREATE TABLE k (id VARCHAR(9) PRIMARY KEY, v INT, d DATETIME(3), n DECIMAL(9,2))",
+    "CREATE TABLE h (a INT, b VARCHAR(20), c DOUBLE, e ENUM('x', 'y'))",
+    "CREATE TABLE p (id INT PRIMARY KEY, v INT)",
+    (
+        "CREATE TABLE c (id INT PRIMARY KEY, p INT, v INT,"
+        " FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE ON UPDATE SET NULL)"
+    ),
+)
+KINDS_OF_STATEMENTS = ("insert", "update", "update_multi", "delete")
+
+
+def transactions(rng: random.Random, count: int) -> Iterator[str]:
+    """Yield transactions on `TABLES` and on `t`; rows change several times."""
+    for n in range(100, 100 + count):
+        old = rng.randrange(100, n + 1)
+        statements = [
+            f"INSERT INTO k VALUES ('{n}', {n}, '2026-01-02 03:04:05.678', -{n}.25)",
+            f"UPDATE k SET v = v + 1, n = n + 0.1 WHERE id = '{old}'",
+            f"INSERT INTO h VALUES ({n}, 'row {n}', 0.1, IF({n} % 5, 'y', NULL))",
+            f"UPDATE h SET b = 'changed by {n}' WHERE a = {old}",
+            f"INSERT INTO t VALUES ({n}, '{n}')",
+            f"UPDATE t SET v = CONCAT(v, '.') WHERE id = {old} AND LENGTH(v) < 5",
+            f"INSERT INTO p VALUES ({n}, 1)",
+            f"INSERT INTO c VALUES ({n}, {n}, 1), (-{n}, {old}, 2)",
+        ][:: 1 if n % 2 else -1]
+        if n % 2 == 0:
+            # A child comes after its parent.
+            statements[:2] = statements[1::-1]
+        if n % 3 == 0:
+            statements += [f"DELETE FROM {name} WHERE id = {old}" for name in ("k", "t")]
+            statements += [f"DELETE FROM h WHERE a = {old}"]
+        if n % 7 == 0:
+            statements += [f"UPDATE p SET id = -id WHERE id = {old}"]
+        if n % 11 == 0:
+            statements += [f"UPDATE p SET v = 2 WHERE id = {n}", f"DELETE FROM p WHERE id = {n}"]
+        # What somebody refers to may have gone.
+        yield "; ".join(
+            [
+                "BEGIN",
+                *(each.replace("INSERT INTO c", "INSERT IGNORE INTO c") for each in statements),
+                "COMMIT",
+            ]
+        )
+
+
+def assert_joined(pair: Pair, folder: Path) -> None:
+    """Check that the rows of many transactions are few statements, and come to the same."""
+    daemon = begun(pair, folder, SQL)
+    for table in TABLES:
+        pair.source.sql(table, "a")
+    made = list(transactions(random.Random(1), 40))
+    with daemon:
+        pair.source.sql("; ".join(made), "a")
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+    made = list(transactions(random.Random(2), 250))[40:]
+    pair.source.sql("; ".join(made), "a")
+    before = _given(pair)
+    with daemon:
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+    assert unequal(pair.source, pair.target) == []
+    assert [each for each in daemon.records() if each["event"] == "applied again"] == []
+    # Those of parents and children are in their order.
+    given = _given(pair) - before
+    assert given < len(made) * 9, given
+
+
+def _given(pair: Pair) -> int:
+    """Return how many statements have changed rows of the target."""
+    status = pair.target.sql("SHOW GLOBAL STATUS LIKE 'Com\\_%'")
+    return sum(int(n) for name, n in status if name.removeprefix("Com_") in KINDS_OF_STATEMENTS)

@@ -150,11 +150,26 @@ def test_each_table_is_one_event_of_each_operation() -> None:
     ])  # fmt: skip
     assert [(each[4], rows_of(each), of.label) for each, of in net] == [
         (DELETE, [(4, 0, 0), (6, 0, 0)], "a"),
-        (UPDATE, [(3, 0, 0), (3, 0, 2)], "a"),
         (INSERT, [(1, 0, 7), (2, 0, 0), (5, 0, 0), (6, 0, 1)], "a"),
-        (DELETE, [(5, 0, 0)], "a"),
         (INSERT, [(9, 0, 0)], "b"),
+        (UPDATE, [(3, 0, 0), (3, 0, 2)], "a"),
+        (DELETE, [(5, 0, 0)], "a"),
     ]
+
+
+def test_children_come_after_their_parents_and_go_before_them() -> None:
+    parent = layout("p", cascades=True)
+    child = TableLayout(b"c", "c", (NUMBER,) * 3, (), ((0,),), others=(), parents=(b"p", b"c"))
+    free = NO_FOREIGN_KEY_CHECKS
+    net = net_events([
+        (event(INSERT, [(1, 0, 0)]), child), (event(INSERT, [(2, 0, 0)]), parent),
+        (event(INSERT, [(3, 0, 0)]), child),
+    ])  # fmt: skip
+    assert [of.label for _, of in net] == ["p", "c"]
+    net = net_events([
+        (event(DELETE, [(1, 0, 0)], flags=free), parent), (event(DELETE, [(2, 0, 0)]), child),
+    ])  # fmt: skip
+    assert [of.label for _, of in net] == ["c", "p"]
 
 
 @pytest.mark.parametrize(

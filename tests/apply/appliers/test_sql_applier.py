@@ -13,6 +13,7 @@ from tests.apply.appliers.differing_targets import (
     DIFFERENCES,
     SQL,
     assert_idempotent,
+    assert_joined,
     assert_stopped_by,
     begun,
 )
@@ -189,3 +190,7 @@ def test_a_user_who_may_not_run_binlog(pair: Pair, tmp_path: Path) -> None:
         assert daemon.stop() == 0
     assert differences(pair.source, pair.target) == []
     assert {record.get("binlog_allowed") for record in daemon.records()} >= {False}
+
+
+def test_rows_of_many_transactions_are_few_statements(pair: Pair, tmp_path: Path) -> None:
+    assert_joined(pair, tmp_path)

@@ -9,6 +9,7 @@ from tests.apply.appliers.differing_targets import (
     DIFFERENCES,
     SQL,
     assert_idempotent,
+    assert_joined,
     assert_stopped_by,
     begun,
     contents,
@@ -78,3 +79,7 @@ def test_rows_that_no_check_was_made_of(pair: Pair, tmp_path: Path) -> None:
         daemon.wait_until_caught_up()
         assert daemon.stop() == 0
     assert unequal(pair.source, pair.target) == []
+
+
+def test_rows_of_many_transactions_are_few_statements(pair: Pair, tmp_path: Path) -> None:
+    assert_joined(pair, tmp_path)
