@@ -125,13 +125,22 @@ def _pairs_of_changes(insert: str, update: str) -> Callable[[Random, int], Made]
     return made
 
 
-_WIDE: Final = tuple(range(99))
-_WIDE_COLUMNS: Final = ", ".join(
-    f"c{n} {('INT NOT NULL', 'VARCHAR(40)', 'DECIMAL(12,2)', 'DATETIME')[n % 4]}" for n in _WIDE
-)
-_WIDE_VALUES: Final = ", ".join(
-    ("{n}", "'text of {n}'", "{n}.25", "'2026-01-02 03:04:05'")[n % 4] for n in _WIDE
-)
+def _wide(name: str, transactions: int, columns: int, characters: int = 40) -> OrdinaryLoad:
+    types = "INT NOT NULL", f"VARCHAR({characters})", "DECIMAL(12,2)", "DATETIME"
+    values = "{n}", f"LEFT('text of {{n}}', {characters})", "{n}.25", "'2026-01-02 03:04:05'"
+    defined = ", ".join(f"c{n} {types[n % 4]}" for n in range(columns))
+    inserted = ", ".join(values[n % 4] for n in range(columns))
+    return _of(
+        name,
+        transactions,
+        [f"CREATE TABLE wide (id BIGINT PRIMARY KEY, {defined})"],
+        _pairs_of_changes(
+            f"INSERT INTO wide VALUES ({{id}}, {inserted})",
+            "UPDATE wide SET c0 = {n}, c1 = 'changed' WHERE id = {old}",
+        ),
+    )
+
+
 _DOCUMENT: Final = (
     '{{"name": "customer {n}", "tags": ["a", "b", "c"], "address": {{"street": "a street",'
     ' "number": {n}}}, "note": "a note as long as such notes are in most documents"}}'
@@ -231,15 +240,7 @@ LOADS: Final[tuple[OrdinaryLoad, ...]] = (
     _sysbench("oltp_update_index"),
     _sysbench("oltp_write_only"),
     OrdinaryLoad("TPC-C", 4_000, tpcc.prepare, tpcc.run),
-    _of(
-        "wide rows",
-        4_000,
-        [f"CREATE TABLE wide (id BIGINT PRIMARY KEY, {_WIDE_COLUMNS})"],
-        _pairs_of_changes(
-            f"INSERT INTO wide VALUES ({{id}}, {_WIDE_VALUES})",
-            "UPDATE wide SET c0 = {n}, c1 = 'changed' WHERE id = {old}",
-        ),
-    ),
+    _wide("wide rows", 4_000, 99),
     _of(
         "JSON",
         8_000,
@@ -330,3 +331,9 @@ LOADS: Final[tuple[OrdinaryLoad, ...]] = (
     ),
 )
 NAMES: Final = tuple(load.name for load in LOADS)
+AS_SQL: Final = (
+    # With longer texts, a row of so many columns is too large for InnoDB.
+    _wide("600 columns", 1_500, 599, 8),
+    *(one for one in LOADS if one.name == "no key"),
+)
+"""Those that cost most where rows are applied as SQL."""

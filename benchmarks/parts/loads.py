@@ -2,18 +2,19 @@
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
 
 from benchmarks.figures import MEGABYTE, Figure, Range, ratio
-from benchmarks.inputs.ordinary import CONNECTIONS, LOADS, NAMES, OrdinaryLoad
+from benchmarks.inputs.ordinary import AS_SQL, CONNECTIONS, LOADS, NAMES, OrdinaryLoad
 from benchmarks.parts import copies
 from benchmarks.replicas.runs import Pair
+from tests.replica.daemon_process import Value
 from tests.servers.mysqld import Server
 
-__all__ = ["NAMES", "Measured", "figures", "measured", "pairs", "table"]
+__all__ = ["NAMES", "Measured", "as_sql", "figures", "measured", "pairs", "table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,16 @@ def measured(
                     one = Measured(load.name, policy, durable, made.binlog_bytes, pairs_)
                     found.append(one)
                     print(f"{one.variant}: {one.times.median:.2f} times", file=sys.stderr)
+    return found
+
+
+def as_sql(workers: int, *, durable: bool) -> dict[str, Pair]:
+    """Run the loads that cost most as SQL; return a pair of each, by its name."""
+    found: dict[str, Pair] = {}
+    for load in AS_SQL:
+        with copies.loaded(load.prepare, partial(_run, load, load.transactions)) as made:
+            settings: Mapping[str, Value] = {"target.apply_mode": "sql"}
+            found[load.name] = made.pair(workers, durable=durable, settings=settings)
     return found
 
 
