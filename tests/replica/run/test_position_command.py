@@ -126,6 +126,7 @@ def test_who_only_looks_writes_nothing(
         ("position", "show"), ("position", "set", place, "--dry-run"),
         ("position", "set", "--from", str(dump), "--dry-run", "--although-missing"),
         ("position", "set", "--from", "replica", "--dry-run"), ("takeover",), ("handover",),
+        ("switchover",),
         ("support-bundle", "--output", str(tmp_path / "bundle.tar.gz")),
     )  # fmt: skip
     # Where nothing has begun there is nothing to change either.
