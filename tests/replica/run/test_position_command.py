@@ -10,7 +10,7 @@ from mtsd.model.gtid import GtidSet
 from tests.fix_daemon import command
 from tests.load.compare import differences
 from tests.operations.checked import told
-from tests.replica.daemon_process import DaemonProcess
+from tests.replica.daemon_process import DaemonProcess, Value, toml
 from tests.servers.mysqld import GTIDS, Server
 from tests.servers.pair import Pair
 
@@ -121,12 +121,17 @@ def test_who_only_looks_writes_nothing(
         pair.target.sql("DROP DATABASE mtsd")
     place, gtids = end(pair)
     (dump := tmp_path / "dump.sql").write_text(f"SET @@GLOBAL.GTID_PURGED='{gtids}';\n")
+    exchanged: dict[str, Value] = {
+        "source.port": pair.target.port, "target.port": pair.source.port, "source.server_id": 4202,
+    }  # fmt: skip
+    (reverse := tmp_path / "reverse.toml").write_text(toml({**daemon.settings, **exchanged}))
+    reverse.chmod(0o600)
     looking = (
         ("check",), ("check", "--grants"), ("status",), ("skip",), ("resolve",),
         ("position", "show"), ("position", "set", place, "--dry-run"),
         ("position", "set", "--from", str(dump), "--dry-run", "--although-missing"),
         ("position", "set", "--from", "replica", "--dry-run"), ("takeover",), ("handover",),
-        ("switchover",),
+        ("switchover", "--reverse-config", str(reverse)),
         ("support-bundle", "--output", str(tmp_path / "bundle.tar.gz")),
     )  # fmt: skip
     # Where nothing has begun there is nothing to change either.
