@@ -101,7 +101,7 @@ all_rules = st.builds(
 
 
 @given(all_rules, st.lists(st.sampled_from(TABLES), max_size=3))
-@settings(max_examples=400)
+@settings(max_examples=150)
 def test_the_rules_are_the_manuals(rules: Rules, tables: list[Table]) -> None:
     found = Filter(rules)
     names = dict(rules.rewrite_db)
@@ -116,7 +116,7 @@ def test_the_rules_are_the_manuals(rules: Rules, tables: list[Table]) -> None:
 
 
 @given(all_rules, st.lists(st.sampled_from(TABLES), min_size=1, max_size=3))
-@settings(max_examples=400)
+@settings(max_examples=150)
 def test_what_does_not_depend_on_the_table_is_so_for_each(
     rules: Rules, tables: list[Table]
 ) -> None:
@@ -246,7 +246,7 @@ def test_the_position_schema_is_never_replicated() -> None:
 
 
 @given(all_rules, all_rules)
-@settings(max_examples=600)
+@settings(max_examples=200)
 def test_channels_that_do_not_meet_share_no_database(one: Rules, other: Rules) -> None:
     met = meeting(one, other)
     assert (met is None) == (meeting(other, one) is None)

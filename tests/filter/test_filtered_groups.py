@@ -262,7 +262,7 @@ REFUSING = Filter(Rules(rewrite_db=(("c", "mysql"),)), refuse_system_rows=True)
     "replicated", [TWO, MERGED, REFUSING], ids=["two channels", "merged", "refusing"]
 )
 @given(stream=st.lists(transactions, min_size=1, max_size=6), pieces=st.integers(2, 9))
-@settings(deadline=None, max_examples=300, derandomize=True)
+@settings(deadline=None, max_examples=150, derandomize=True)
 def test_the_fast_path_agrees(
     replicated: Filter, stream: Sequence[Sequence[bytes]], pieces: int
 ) -> None:

@@ -231,7 +231,7 @@ STEPS = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(known=st.booleans(), actions=st.lists(ACTIONS, max_size=25), steps=STEPS)
 def test_the_mark_says_what_reading_everything_says(
     known: bool, actions: Sequence[tuple[str, int, str, str]], steps: Sequence[tuple[str, int]]

@@ -59,7 +59,7 @@ def test_random_damage(recording: Recording) -> None:
 
 
 @given(st.binary(min_size=19, max_size=200), st.sampled_from(list(EventType)))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_random_bytes_of_every_type(body: bytes, kind: EventType) -> None:
     read(body[:4] + bytes((kind,)) + body[5:])
 
@@ -76,7 +76,7 @@ def test_random_bytes_of_every_type(body: bytes, kind: EventType) -> None:
     ),
     st.booleans(),
 )
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_any_statement(words: list[bytes], spaced: bool) -> None:
     statement = (b" " if spaced else b"").join(words)
     classify(StatementText(statement))

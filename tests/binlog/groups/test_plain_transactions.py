@@ -153,7 +153,7 @@ streams = st.lists(
 
 
 @given(streams, st.data())
-@settings(deadline=None, max_examples=400, derandomize=True)
+@settings(deadline=None, max_examples=150, derandomize=True)
 def test_both_ways_agree(stream: list[list[bytes]], data: st.DataObject) -> None:
     # Every table is known from the start, so that the short way is taken where it can be.
     known = [table_map(number, name) for number in (1, 2, 3) for name in ("a", "b")]
@@ -219,7 +219,7 @@ def without_place(found: bytes) -> bytes:
 
 
 @given(mariadb_streams, st.booleans(), st.data())
-@settings(deadline=None, max_examples=400, derandomize=True)
+@settings(deadline=None, max_examples=150, derandomize=True)
 def test_both_ways_agree_on_a_mariadb(
     stream: list[list[bytes]], placed: bool, data: st.DataObject
 ) -> None:

@@ -88,7 +88,7 @@ def strings(statement: bytes, context: SessionContext) -> Iterator[tuple[int, in
             at += 2 if is_wide(at) else 1
 
 
-@settings(max_examples=2000)
+@settings(max_examples=500)
 @given(st.lists(st.sampled_from(SYMBOLS), max_size=14), st.sampled_from(CONTEXTS))
 def test_they_end_where_the_server_ends_them(parts: list[bytes], context: SessionContext) -> None:
     statement = b"".join(parts)

@@ -85,7 +85,7 @@ def test_where_names_do_not_tell_upper_from_lower_case() -> None:
     assert declared(temporary, dropped, fold_case=True) == NONE_OPEN
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(
     st.text(max_size=40),
     st.sampled_from(

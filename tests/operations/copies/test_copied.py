@@ -61,7 +61,7 @@ def test_what_says_no_place_is_refused_with_the_reason(text: str, why: str) -> N
         parse_copied(text)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(st.data())
 def test_damage_ends_in_a_reason(data: st.DataObject) -> None:
     head, tail, _ = data.draw(st.sampled_from(PARTS))
