@@ -196,7 +196,7 @@ def clean(installation: Installation, fresh: Fresh, connect: Connect, datadir: P
         _ask(client, f"SET sql_select_limit = {_ALL_ROWS}")
         for statement in installation.replica_resets:
             _ask(client, statement)
-        _put_variables_back(client, fresh)
+        are_changed = _put_variables_back(client, fresh)
     with closing(connect()) as client:
         _end_sessions(client)
         _ask(client, "SET sql_log_bin = 0, foreign_key_checks = 0")
@@ -214,8 +214,9 @@ def clean(installation: Installation, fresh: Fresh, connect: Connect, datadir: P
         if persisted.exists():
             _ask(client, "RESET PERSIST")
             persisted.unlink()
-        # Some may only be changed when the accounts are gone.
-        _put_variables_back(client, fresh)
+        if are_changed:
+            # Some may only be put back when the accounts are gone.
+            _put_variables_back(client, fresh)
         _forget_log(installation, fresh, client)
         # What LOAD DATA has read.
         for name in _files(datadir) - fresh.files:
@@ -243,11 +244,14 @@ def variables(client: pymysql.connections.Connection) -> dict[str, str]:
     return {name: value for name, value in found if not _VOLATILE.match(name)}
 
 
-def _put_variables_back(client: pymysql.connections.Connection, fresh: Fresh) -> None:
+def _put_variables_back(client: pymysql.connections.Connection, fresh: Fresh) -> bool:
+    """Return whether any was another than it is to be."""
+    are_changed = False
     for name, value in _ask(client, "SHOW GLOBAL VARIABLES"):
         wanted = fresh.variables.get(name, value)
         if wanted == value:
             continue
+        are_changed = True
         for each in _modes(value, wanted) if name == "gtid_mode" else (wanted,):
             # What cannot be put back is seen afterwards.
             with closing(client.cursor()) as cursor:
@@ -255,6 +259,7 @@ def _put_variables_back(client: pymysql.connections.Connection, fresh: Fresh) ->
                     cursor.execute(f"SET GLOBAL {name} = {_literal(each)}")
                 except pymysql.err.MySQLError:
                     continue
+    return are_changed
 
 
 def _literal(value: str | int | None) -> str:

@@ -1,5 +1,6 @@
 """The GAQ and its low-water mark, against a plain list of what has happened."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -46,6 +47,21 @@ def test_what_needs_no_applying_enters_as_done() -> None:
     queue.commit([group(2)])
     assert (queue.number, queue.highest_done, len(queue)) == (3, 3, 0)
     assert queue.oldest_commit_time is None
+
+
+def test_each_group_enters_in_its_turn_and_commits_once() -> None:
+    queue = GroupAssignedQueue(START_MARK)
+    for number in (1, 2, 3):
+        queue.enter(group(number))
+    with pytest.raises(ValueError, match="group 5 entered, but 4 is next"):
+        queue.enter(group(5))
+    # One at the mark, and one beyond a gap.
+    queue.commit([group(1), group(3)])
+    for number in (1, 3):
+        with pytest.raises(ValueError, match=f"group {number} has committed twice"):
+            queue.commit([group(number)])
+    queue.commit([group(2)])
+    assert (queue.number, queue.highest_done) == (3, 3)
 
 
 def test_gtids_become_known_with_the_first_previous_gtids_event() -> None:
