@@ -170,7 +170,7 @@ def test_by_the_clock_is_one_event_what_commits_after_the_same_group() -> None:
     assert applied(joined([*groups, after], by_clock=True), {}) == 4
 
 
-@pytest.mark.parametrize(("sequence_number", "last_committed"), [(0, 0), (4, 4), (3, 9), (9, 0)])
+@pytest.mark.parametrize(("sequence_number", "last_committed"), [(0, 0), (4, 4), (3, 9), (14, 0)])
 def test_what_has_no_place_in_the_clock_keeps_its_own(
     sequence_number: int, last_committed: int
 ) -> None:

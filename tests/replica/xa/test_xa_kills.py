@@ -40,8 +40,8 @@ def test_undisturbed(workers: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "kills"),
     [
-        ("GTIDs", 8),
-        ("neither", 5),
+        ("GTIDs", 5),
+        ("neither", 3),
         *(
             pytest.param(kind, 120, marks=[pytest.mark.long, pytest.mark.timeout(3600)])
             for kind in TARGETS
@@ -54,7 +54,7 @@ def test_killed_at_random(kind: str, kills: int, tmp_path: Path) -> None:
         load = XaLoad(pair.source, seed=kills, formats=(1, 1, 1))
         load.prepare()
         daemon = DaemonProcess(pair.source, pair.target, tmp_path, SETTINGS)
-        with load.running(rate=30):
+        with load.running(rate=20):
             kill_either(pair, daemon, chance, kills)
         load.complete_all(but=1)
         daemon.start()
