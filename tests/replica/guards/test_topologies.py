@@ -1,0 +1,120 @@
+"""Circles of two servers and chains of three, under load, with kills: each transaction once."""
+
+import random
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from tests.fix_servers import wait_for
+from tests.load.compare import differences
+from tests.load.journal import audit
+from tests.load.mixed import MixedLoad
+from tests.replica.daemon_process import DaemonProcess
+from tests.servers.mysqld import GTIDS, Server
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(1800)]
+
+NAMES = "ABC"
+RESTS_S = 2.0
+"""More than a few checkpoints."""
+
+
+class Leg:
+    """One replica: "AB" is mtsd from A to B, "AB*" is B's own."""
+
+    def __init__(self, name: str, servers: Sequence[Server], folder: Path) -> None:
+        self.source, self.target = (servers[NAMES.index(letter)] for letter in name[:2])
+        self.daemon: DaemonProcess | None = None
+        if name.endswith("*"):
+            self.target.sql(
+                f"CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_USER='root',"
+                f" SOURCE_PORT={self.source.port}, SOURCE_AUTO_POSITION=1,"
+                " SOURCE_CONNECT_RETRY=1, SOURCE_SSL=1; START REPLICA"
+            )
+            return
+        (folder / name).mkdir()
+        self.daemon = DaemonProcess(
+            self.source, self.target, folder / name,
+            {"target.gtid": "preserve", "source.server_id": 4300 + ord(name[0])},
+        )  # fmt: skip
+
+    def kill(self) -> None:
+        if self.daemon is not None:
+            self.daemon.kill()
+            self.daemon.start()
+
+    def catch_up(self) -> None:
+        if self.daemon is not None:
+            self.daemon.wait_until_caught_up()
+            return
+        gtids = self.source.binlog_end()[2]
+        wait_for(self.target, f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{gtids}', 60)", 0)
+
+
+def write(server: Server, ending: Event) -> None:
+    """Write to a database of its own, on the other side of a circle."""
+    number = 0
+    while not ending.wait(0.02):
+        number += 1
+        server.sql(f"INSERT INTO own.t VALUES ({number}, 0); UPDATE own.t SET v = v + 1")
+
+
+@pytest.mark.parametrize(
+    ("legs", "kills"),
+    [
+        ("AB BA", 3),
+        *(
+            pytest.param(legs, 20, marks=pytest.mark.long)
+            for legs in ("AB BA", "AB BA*", "AB BC", "AB* BC", "AB BC*")
+        ),
+    ],
+)
+def test_each_transaction_comes_once(legs: str, kills: int, tmp_path: Path) -> None:
+    chance = random.Random(f"{legs} {kills}")
+    names = legs.split()
+    is_circle = "C" not in legs
+    with ExitStack() as stack:
+        servers = [
+            stack.enter_context(Server({**GTIDS, "server_id": 11 + index}))
+            for index in range(2 if is_circle else 3)
+        ]
+        for server in servers:
+            stack.callback(server.discard)
+        load = MixedLoad(servers[0], seed=kills, databases=3)
+        load.prepare()
+        if is_circle:
+            servers[1].sql("CREATE DATABASE own; CREATE TABLE own.t (a INT PRIMARY KEY, v INT)")
+        replicas = [Leg(name, servers, tmp_path) for name in names]
+        for leg in replicas:
+            if leg.daemon is not None:
+                stack.enter_context(leg.daemon)
+                leg.daemon.wait_until_running()
+        ending = Event()
+        threads = [Thread(target=lambda: load.run(until=ending, rate=60))]
+        if is_circle:
+            threads.append(Thread(target=write, args=(servers[1], ending)))
+        for thread in threads:
+            thread.start()
+        for _ in range(kills):
+            time.sleep(0.4 + chance.random())
+            chance.choice([leg for leg in replicas if leg.daemon is not None]).kill()
+        ending.set()
+        for thread in threads:
+            thread.join()
+        for leg in replicas * 2:
+            leg.catch_up()
+        for leg in replicas:
+            assert audit(leg.target, load.ledger) == []
+            assert differences(leg.source, leg.target) == []
+        # Nothing goes round: what a leg has stored brings nothing that the other would store.
+        before = [server.binlog_end() for server in servers]
+        time.sleep(RESTS_S)
+        again = [server.binlog_end() for server in servers]
+        assert before == again
+        for leg in replicas:
+            if leg.daemon is not None:
+                assert leg.daemon.stop() == 0
