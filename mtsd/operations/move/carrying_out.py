@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from mtsd.model.errors import MtsdError, NeedsPersonError
+from mtsd.model.errors import MtsdError, NeedsPersonError, ServerError
 from mtsd.operations.move.admin import AdminSession
 from mtsd.operations.move.record import Record, in_words
 from mtsd.operations.move.steps import Act, Heading, Journey, MoveStatement, MoveStep
@@ -53,8 +53,10 @@ async def carry_out(
                 journey = journey.succeeded()
     except BaseException as error:
         why = _why(error, limit)
+        # A connection that is lost, or an interruption, tells nothing.
+        surely = isinstance(error, ServerError | NeedsPersonError)
         record.say(f"not done: {why}")
-        back = asyncio.create_task(_put_back(journey.failed(), hands, record))
+        back = asyncio.create_task(_put_back(journey.failed(surely=surely), hands, record))
         while not back.done():
             try:
                 await asyncio.shield(back)
@@ -97,9 +99,10 @@ def _why(error: BaseException, limit: float) -> str:
 
 def _said_after(journey: Journey) -> str:
     if journey.way is Heading.STUCK:
+        name = journey.steps[journey.step].name
         return (
-            f"Step {journey.step + 1} ({journey.steps[journey.step].name}) is left to be done: what"
-            " comes before it is done for good"
+            f"Step {journey.step + 1} ({name}) may not be done: do it by hand. What comes before it"
+            " is done for good"
         )
     if not journey.not_undone:
         return "Everything is as it was before"

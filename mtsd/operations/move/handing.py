@@ -130,6 +130,9 @@ def refusals(handing: Handing) -> list[Refused]:
         found.append(refuse(DOUBT, numbers=numbers))
     for each in handing.taken:
         where = f"{each.host}:{each.port}"
+        if where == str(handing.account) and not each.applying and not each.receiving:
+            # What a handover that was killed has left, for example.
+            continue
         found.append(refuse(NAME_IN_USE, channel=each.channel, source=where))
     if handing.by_gtid and not handing.follows_variable:
         gone = source.state.purged.minus(handing.has).minus(handing.executed)
@@ -171,10 +174,11 @@ def steps_of(settings: Settings, handing: Handing) -> tuple[MoveStep, ...]:
         purge = f"SET GLOBAL gtid_purged = '+{handing.unknown}'"
         name = "tell the target what it has (that stays, and harms nobody)"
         steps.append(MoveStep(name, (MoveStatement.plain("target", purge), told)))
+    anew = [MoveStatement.plain("target", words.forget(each.channel)) for each in handing.taken]
     steps += [
         MoveStep(
             "configure the server's own replica",
-            configure,
+            (*anew, *configure),
             (MoveStatement.plain("target", words.forget(handing.channel)),),
         ),
         MoveStep(

@@ -29,6 +29,9 @@ class ReplicaAccount:
     user: str
     password: str = field(repr=False)
 
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
 
 @dataclass(frozen=True, slots=True)
 class GoesOn:

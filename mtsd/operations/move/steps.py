@@ -54,7 +54,7 @@ class MoveStep:
     acts: tuple[Act, ...]
     undo: tuple[Act, ...] = ()
     final: bool = False
-    """Once it is carried out, neither it nor what was before it is undone."""
+    """Once its one act is carried out, neither it nor what was before it is undone."""
 
 
 class Heading(enum.Enum):
@@ -98,17 +98,20 @@ class Journey:
             return replace(self, step=self.step + 1, act=0)
         return replace(self, way=Heading.ARRIVED)
 
-    def failed(self) -> "Journey":
-        """Return what is once the act that was due has failed, or the move was interrupted."""
+    def failed(self, *, surely: bool = True) -> "Journey":
+        """Return what is once the act that was due has failed, or the move was interrupted.
+
+        `surely`: it was not carried out. Of a final act it counts where that is not known.
+        """
         if self.way is Heading.BACK:
             # The rest is undone all the same: each part that is left behind is one too many.
             return _one_less(replace(self, not_undone=(*self.not_undone, self.left[0])))
         if self.way is not Heading.FORWARD:
             return self
-        if any(step.final for step in self.steps[: self.step]):
+        begun = self.steps[: self.step + (0 if surely else 1)]
+        if any(step.final for step in begun):
             return replace(self, way=Heading.STUCK)
-        begun = reversed(self.steps[: self.step + 1])
-        left = tuple(act for step in begun for act in step.undo)
+        left = tuple(act for step in reversed(self.steps[: self.step + 1]) for act in step.undo)
         return replace(self, way=Heading.BACK if left else Heading.PUT_BACK, left=left)
 
 

@@ -169,10 +169,11 @@ def steps_of(switch: Switch) -> tuple[MoveStep, ...]:
         ),
         MoveStep(
             "the application is let in: the pause ends",
-            (MoveStatement.plain("target", OPEN), Task("prove", "says how long that was")),
+            (MoveStatement.plain("target", OPEN),),
             (MoveStatement.plain("target", switch.target.as_before()),),
             final=True,
         ),
+        MoveStep("compare", (Task("prove", "says how long that was"),)),
     ]
     if switch.events:
         statements = [f"ALTER EVENT {name} ENABLE" for name in switch.events]
@@ -188,5 +189,6 @@ def undoing_of(switch: Switch) -> MoveStep:
     """
     before = replace(switch.source, read_only=False)
     steps = steps_of(replace(switch, source=before, events=()))
-    left = tuple(act for step in reversed(steps[:-1]) for act in step.undo)
+    undone = [step for step in steps if not step.final]
+    left = tuple(act for step in reversed(undone) for act in step.undo)
     return MoveStep("put back what a switch has left", left)

@@ -104,9 +104,10 @@ def steps_of(found: Found) -> tuple[MoveStep, ...]:
         ),
         MoveStep(
             "remove its configuration: nothing starts it any more",
-            (_on_target(words.forget(name)), Task("prove", "compares the two")),
+            (_on_target(words.forget(name)),),
             final=True,
         ),
+        MoveStep("compare", (Task("prove", "compares the two"),)),
     ]
     return tuple(steps)
 
