@@ -20,18 +20,23 @@ __all__ = ["latest", "register", "tables"]
 
 
 def register(spark: "SparkSession") -> None:
-    """Make the format `mtsd_binlog` known to a session.
+    """Make the format `mtsd_binlog` and the function `mtsd_changes` known to a session.
 
     Raises ImportError, with what is to be installed, where the extra `spark` is not there.
     """
     try:
         # Decoding rows needs no Spark, and importing it takes a while.
+        from pyspark.sql.functions import udtf  # noqa: PLC0415
+
         from mtsd.spark.source.data_source import BinlogDataSource  # noqa: PLC0415
+        from mtsd.spark.source.table_function import NAME, ChangesFunction  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise ImportError(
             f"{error.name} is missing: install mtsd with its extra 'spark' (pip install '.[spark]')"
         ) from error
     spark.dataSource.register(BinlogDataSource)
+    # What `udtf` returns depends on whether it is used as a decorator.
+    spark.udtf.register(NAME, udtf(ChangesFunction, useArrow=True))  # type: ignore[arg-type]
 
 
 def latest(changes: "DataFrame", *keys: str) -> "DataFrame":

@@ -105,7 +105,8 @@ def parse_options(given: Mapping[str, str]) -> Options:
     if not given:
         raise OptionError(
             "option 'path' is missing, as all others are: Spark does not pass those of a table in"
-            " its catalog (CREATE TABLE … USING mtsd_binlog), use CREATE TEMPORARY VIEW … USING"
+            " its catalog (CREATE TABLE … USING mtsd_binlog): give them as in SELECT … FROM … WITH"
+            " (path = …), or use CREATE TEMPORARY VIEW … USING"
         )
     options: dict[str, str] = {}
     problems: list[str] = []

@@ -115,6 +115,29 @@ def test_filters_and_positions(read: Read, folder: Path) -> None:
     assert found(read("groups").where(f"commit_time >= '{moment}'")) >= later
 
 
+def test_sql_reads_the_same(spark: SparkSession, read: Read, folder: Path) -> None:
+    path = str(min(folder.iterdir()))
+    for name, value in {"groups": "groups", "changes": "changes"}.items():
+        named = f"path => '{path}', shape => '{value}'"
+        found = spark.sql(f"SELECT * FROM mtsd_changes({named})")
+        wanted = read(name, path=Path(path))
+        assert found.schema == wanted.schema
+        assert sorted(map(str, found.collect())) == sorted(map(str, wanted.collect()))
+    with pytest.raises(AnalysisException, match="option 'shap' is unknown: did you mean 'shape'"):
+        spark.sql(f"SELECT * FROM mtsd_changes(path => '{path}', shap => 'table')")
+    # Spark keeps the columns of a table of its catalog, and not its options: a view has them.
+    options = f"path = '{path}', shape = 'changes'"
+    spark.sql(f"CREATE TABLE log USING mtsd_binlog OPTIONS ({options.replace(' =', '')})")
+    try:
+        spark.sql(f"CREATE VIEW log_changes AS SELECT * FROM log WITH ({options})")
+        assert spark.table("log_changes").count() == read("changes", path=Path(path)).count() > 0
+        spark.sql("DROP VIEW log_changes")
+        with pytest.raises(AnalysisException, match=r"SELECT … FROM … WITH \(path = …\)"):
+            spark.table("log").collect()
+    finally:
+        spark.sql("DROP TABLE log")
+
+
 def test_what_is_wrong_is_said_by_name(spark: SparkSession, read: Read, folder: Path) -> None:
     for options, message in (
         ({"shap": 1}, "option 'shap' is unknown: did you mean 'shape'?"),
