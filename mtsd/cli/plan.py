@@ -313,7 +313,7 @@ def _record(args: argparse.Namespace, record: Path, progress: ProgressLines) -> 
                 hold_bytes=1 << 20,
                 chunk_bytes=1 << 20,
                 checksums=False,
-                referred_in=frozenset(),
+                referred_in={},
             )
             events = file.events()
             try:

@@ -1,5 +1,6 @@
 """What can be set for a stream of groups from a source."""
 
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -14,5 +15,5 @@ class StreamSettings:
     """Larger groups are streamed."""
     chunk_bytes: int
     replicated: Filter = UNFILTERED
-    referred_in: AbstractSet[str] | None = None
+    referred_in: Mapping[str, AbstractSet[str]] | None = None
     """See `Grouper`."""

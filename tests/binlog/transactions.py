@@ -1,6 +1,6 @@
 """Transactions built by hand: what a grouper reads, with and without checksums."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from zlib import crc32
 
@@ -97,7 +97,7 @@ def grouper(
     checksums: bool = False,
     temporary: TemporaryTables = NOT_KNOWN,
     merged: MergedDatabases | None = None,
-    referred_in: AbstractSet[str] | None = None,
+    referred_in: Mapping[str, AbstractSet[str]] | None = None,
 ) -> Grouper:
     """Return a grouper whose first group is number 1."""
     return Grouper(

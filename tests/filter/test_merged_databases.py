@@ -107,6 +107,7 @@ def test_group_commits_of_mariadb(database: str, commit_id: int) -> None:
         fold_case=False,
         renames_temporary=True,
         merged=merged,
+        referred_in=None,
     )
     group.head(parse_mariadb_gtid(head))
     group.table_map(table_map(1, database), parse_table_map(table_map(1, database)))

@@ -1,5 +1,7 @@
 """Which databases a group concerns, and whether it runs alone: what a policy goes by."""
 
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from mtsd.binlog.events.query import MAX_DBS_IN_EVENT_MTS
@@ -14,13 +16,22 @@ _MAX_NAMED: Final = 1 << 16
 
 
 class GroupScope:
-    """The databases of a group while it is read, in the order in which they occur."""
+    """The databases of a group while it is read, in the order in which they occur.
 
-    __slots__ = ("_merged", "_replicated", "alone", "databases")
+    `referred_in` is as for Grouper.
+    """
 
-    def __init__(self, replicated: Filter, merged: MergedDatabases) -> None:
+    __slots__ = ("_merged", "_referred_in", "_replicated", "alone", "databases")
+
+    def __init__(
+        self,
+        replicated: Filter,
+        merged: MergedDatabases,
+        referred_in: Mapping[str, AbstractSet[str]] | None,
+    ) -> None:
         self._replicated = replicated
         self._merged = merged
+        self._referred_in = referred_in
         self.databases: dict[str, None] = {}
         self.alone = False
 
@@ -31,7 +42,15 @@ class GroupScope:
         else:
             self.alone = True
         if table.referred_by_foreign_key_of_other_database:
+            self._has_referred(table.database)
+
+    def _has_referred(self, database: str) -> None:
+        """Note that others may refer to a table of that database: theirs may change as well."""
+        if self._referred_in is None:
             self.alone = True
+            return
+        for name in sorted(self._referred_in.get(self._replicated.folded(database), ())):
+            self.databases[name] = None
 
     def has_statement(
         self, names: tuple[str, ...] | None, query: QueryEvent, *, loads: bool, defines: bool

@@ -5,7 +5,7 @@ transaction) and ends at Xid, COMMIT, ROLLBACK or XA_PREPARE; a Query event with
 group by itself (`Log_event` execution modes of the server, sql/rpl_rli.h and log_event.h).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
@@ -52,9 +52,8 @@ class Grouper:
     tables at `start`, whatever a dump by GTID begins with before that; with `fold_case` their names
     are not case-sensitive. `files` are those of the connection before, if this one continues it;
     `timestamp_defaults`, what is known of the source's sessions, fills in what statements lack.
-    `merged` is what earlier connections have learned about that. `referred_in`: the databases, as
-    the target compares their names, in which a table map may say that a foreign key of another
-    database refers to its table, so that the group runs alone; None: all of them.
+    `merged` is what earlier connections have learned about that. `referred_in`: by database, under
+    its name on the target, those that a group concerns where others refer to its table; None: all.
     """
 
     def __init__(
@@ -74,7 +73,7 @@ class Grouper:
         leaving_out: Sequence[Gtid] = (),
         timestamp_defaults: TimestampDefaults | None = None,
         merged: MergedDatabases | None = None,
-        referred_in: AbstractSet[str] | None = None,
+        referred_in: Mapping[str, AbstractSet[str]] | None = None,
     ) -> None:
         self.next_number = next_number
         """The number of the group being read, or of the next one."""
@@ -99,6 +98,7 @@ class Grouper:
         self._before = start.offset
         """Where the last event begins, in its file."""
         self._format = b""
+        self._referred_in = referred_in
         self._maps = ReplicatedTableMaps(replicated, self._merged, referred_in)
         self._plain = PlainTransactions(hold_bytes, self._merged)
         self._group: OpenGroup | None = None
@@ -202,6 +202,7 @@ class Grouper:
                 fold_case=self._fold_case,
                 renames_temporary=self._dialect.renames_temporary,
                 merged=self._merged,
+                referred_in=self._referred_in,
             )
         return self._group
 
@@ -298,8 +299,8 @@ class Grouper:
         created = description is not None and description.created != 0
         if created:
             self._timestamp_defaults.forget_sessions()
+        # A source numbers its tables from its start on, and goes on in its next file.
         if created or self._format != before:
-            # A source numbers its tables from its start on, and goes on in its next file.
             self._maps.forget()
             self._plain.forget_tables()
         return created

@@ -1,6 +1,7 @@
 """A group while it is being read: what the events so far amount to."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from mtsd.binlog.bytes.event_type import MTS_ISOLATE, THREAD_SPECIFIC
@@ -71,6 +72,7 @@ class OpenGroup:
         fold_case: bool,
         renames_temporary: bool,
         merged: MergedDatabases,
+        referred_in: Mapping[str, AbstractSet[str]] | None,
     ) -> None:
         self.begun = False
         """Inside a transaction: BEGIN or XA START has been seen."""
@@ -93,7 +95,7 @@ class OpenGroup:
         self._kind: GroupKind | None = None
         self._total = 0
         self._limit = hold_bytes
-        self._scope = GroupScope(replicated, merged)
+        self._scope = GroupScope(replicated, merged, referred_in)
         self._held = HeldEvents()
         self._timestamp_defaults: bool | None = None
         """The explicit_defaults_for_timestamp of its session, as far as its statements say it."""

@@ -1,5 +1,6 @@
 """Table_map events as they are on the target: most come again and again."""
 
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final
@@ -30,7 +31,10 @@ class ReplicatedTableMaps:
     __slots__ = ("_known", "_merged", "_referred_in", "_replicated", "_size")
 
     def __init__(
-        self, replicated: Filter, merged: MergedDatabases, referred_in: AbstractSet[str] | None
+        self,
+        replicated: Filter,
+        merged: MergedDatabases,
+        referred_in: Mapping[str, AbstractSet[str]] | None,
     ) -> None:
         self._replicated = replicated
         self._merged = merged

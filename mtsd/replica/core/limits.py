@@ -1,10 +1,12 @@
 """The scheduler's limits, and the distribution of databases over workers, from the settings."""
 
+from collections.abc import Mapping
+
 from mtsd.config import ReplicaSettings, Settings
 from mtsd.model.distribution import Distribution
 from mtsd.model.server import Flavour
 from mtsd.schedule.limits import Limits
-from mtsd.schedule.policies.foreign_key_families import ForeignKeys
+from mtsd.schedule.policies.foreign_key_families import ForeignKeys, disjoint
 from mtsd.source.family import SOURCES
 
 
@@ -47,22 +49,25 @@ def reads_foreign_keys(replica: ReplicaSettings) -> bool:
     return replica.parallel_workers > 0 and replica.parallel_type in {"database", "table"}
 
 
-def referred_in(replica: ReplicaSettings, foreign_keys: ForeignKeys) -> frozenset[str] | None:
-    """Return the databases in which a group runs alone if it changes what others refer to.
+def referred_in(
+    replica: ReplicaSettings, foreign_keys: ForeignKeys
+) -> Mapping[str, frozenset[str]] | None:
+    """Return the databases in which others refer to tables, each with all that these may be in.
 
-    None: all of them. The source marks tables with foreign keys, of which it depends on its version
-    whether those within a database count. In the stream's order, and by the source's clock or the
-    target's tables, nothing else is needed; by databases, only what `foreign_keys` of the target
-    join.
+    A group that changes such a table concerns all of these: its rows may change theirs, or need
+    them. None: all databases, and such a group runs alone. The source marks tables with foreign
+    keys, of which it depends on its version whether those within a database count. In the stream's
+    order, and by the source's clock or the target's tables, nothing else is needed; by databases,
+    only what `foreign_keys` of the target join.
     """
     if replica.parallel_workers <= 1:
-        return frozenset()
+        return {}
     if replica.consistency == "eventual" or replica.parallel_type == "row":
         # By row, the keys decide where they are known, and the source where they are not.
         return None
     if replica.parallel_type == "database":
-        return frozenset().union(*foreign_keys.databases)
-    return frozenset()
+        return {name: joined for joined in disjoint(foreign_keys.databases) for name in joined}
+    return {}
 
 
 def splits(replica: ReplicaSettings) -> bool:

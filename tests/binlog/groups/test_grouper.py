@@ -125,18 +125,18 @@ def test_a_foreign_key_from_another_database() -> None:
 
 def test_foreign_keys_count_where_the_target_has_them() -> None:
     """Each time, also where the tables of a transaction are known already."""
-    reader = grouper(referred_in={"d"})
+    reader = grouper(referred_in={"d": {"d", "e"}})
     one = (gtid(1), begin(), table_map(1, "c", flags=3), rows(1), xid())
     other = (gtid(2), begin(), table_map(2, "d", flags=3), rows(2), xid())
     events = placed([*one, *other, *one, *other])
-    assert [each.alone for each in reader.groups(events) if isinstance(each, Group)] == [
-        False, True, False, True,
-    ]  # fmt: skip
+    found = [each for each in reader.groups(events) if isinstance(each, Group)]
+    assert [each.databases for each in found] == [("c",), ("d", "e")] * 2
+    assert not any(each.alone for each in found)
     renamed = Filter(Rules(rewrite_db=(("c", "d"),)))
-    reader = grouper(referred_in={"d"}, replicated=renamed)
-    (found,) = reader.groups(placed([*one]))
-    assert isinstance(found, Group)
-    assert found.alone
+    reader = grouper(referred_in={"d": {"d", "e"}}, replicated=renamed)
+    (group,) = reader.groups(placed([*one]))
+    assert isinstance(group, Group)
+    assert group.databases == ("d", "e")
 
 
 def test_the_source_asks_for_isolation() -> None:

@@ -834,7 +834,7 @@ class Kind(KindOfLine):
     FOREIGN_KEYS = warning(
         "{server} foreign keys",
         '{count} from another database: {keys}; with parallel_type = "database", transactions on'
-        " tables of these databases that have foreign keys run alone",
+        " tables of these databases that have foreign keys count for all of them",
         "keep tables that reference each other in one database",
     )
     FOREIGN_KEYS_JOIN = warning(
