@@ -69,6 +69,7 @@ def test_tables_are_compared_by_the_names_that_the_target_gives_them(tmp_path: P
             "source.start": "latest",
             "target.unix_socket": str(pair.target.socket),
             "target.user": "root",
+            "target.schema": "Position",
             "filter.rewrite_db": [["Stock", "Shelf"]],
         }
         for server, stock in ((pair.source, "Stock"), (pair.target, "Shelf")):
@@ -81,6 +82,7 @@ def test_tables_are_compared_by_the_names_that_the_target_gives_them(tmp_path: P
         assert "2 tables on both" in found.lines["columns"]
         assert not {"missing-tables", "own-triggers"}.intersection(found.bad)
         pair.target.sql(
+            "CREATE DATABASE Position; CREATE TABLE Position.own (id INT) ENGINE = MyISAM;"
             "ALTER TABLE Shop.Orders MODIFY v BINARY(3), ENGINE = MyISAM;"
             "ALTER TABLE Shelf.Items MODIFY v INT"
         )
@@ -88,3 +90,4 @@ def test_tables_are_compared_by_the_names_that_the_target_gives_them(tmp_path: P
     assert "shop.orders.v (int(11); there binary(3))" in found.bad["columns-refused"]
     assert "shelf.items.v" in found.bad["columns-refused"]
     assert "shop.orders" in found.bad["target-engine"]
+    assert "position.own" not in str(found.lines)

@@ -8,6 +8,7 @@ from mtsd.apply.sql import literals
 from mtsd.apply.tables.key_definitions import ForeignKey, KeyDefinitions, read_key_definitions
 from mtsd.apply.tables.misread_tables import GENERATED
 from mtsd.apply.tables.table_columns import TableColumn
+from mtsd.model.names import folded
 from mtsd.model.server import Flavour, ServerVersion
 from mtsd.operations.check.facts import UserTable
 from mtsd.wire.connection import Connection
@@ -57,7 +58,13 @@ async def read_keys(
 ) -> KeyDefinitions:
     """Return the tables of users with their columns and keys, as the daemon reads them."""
     known = await read_key_definitions(connection, flavour, fold_case=False)
-    tables = {name: each for name, each in known.tables.items() if name[0] != position_schema}
+    ((folds,),) = await connection.query("SELECT @@global.lower_case_table_names")
+    own = folded(position_schema) if folds else position_schema
+    tables = {
+        name: each
+        for name, each in known.tables.items()
+        if (folded(name[0]) if folds else name[0]) != own
+    }
     return replace(known, tables=tables)
 
 
