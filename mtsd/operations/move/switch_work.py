@@ -113,13 +113,7 @@ class SwitchWork:
 
     async def _cut_off(self) -> str:
         writers = await read_writers(self._source)
-        long = [
-            each
-            for each in writers.sessions
-            if each.seconds >= self._wishes.longest
-            and (each.statement or each.id in writers.changing)
-        ]
-        return await self._kill(long)
+        return await self._kill(writers.running_for(self._wishes.longest))
 
     async def _applied(self) -> str:
         self._end = await read_end(self._source, self._traits[0])

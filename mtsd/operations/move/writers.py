@@ -50,6 +50,14 @@ class Writers:
         """Those with a transaction that has changed rows, and is not yet over."""
         return tuple(each for each in self.sessions if each.id in self.changing)
 
+    def running_for(self, seconds: float) -> tuple[ServerSession, ...]:
+        """Return those that run a statement, or such a transaction, for that long."""
+        return tuple(
+            each
+            for each in self.sessions
+            if each.seconds >= seconds and (each.statement or each.id in self.changing)
+        )
+
 
 def sessions_of(rows: Sequence[Mapping[str, Value]], own: frozenset[int]) -> list[ServerSession]:
     """Parse the rows of SHOW FULL PROCESSLIST, without the sessions with `own` ids."""
@@ -70,12 +78,7 @@ def sessions_of(rows: Sequence[Mapping[str, Value]], own: frozenset[int]) -> lis
 def cut_off(writers: Writers, longest: float) -> list[Difference]:
     """Return what would be cut off, or last longer than `longest` seconds."""
     found = []
-    long = [
-        each
-        for each in writers.sessions
-        if each.seconds >= longest and (each.statement or each.id in writers.changing)
-    ]
-    if long:
+    if long := writers.running_for(longest):
         shown = "; ".join(map(str, long[:_SHOWN]))
         found.append(
             Difference("long_writers", f"{len(long)} sessions run for long on the source: {shown}")

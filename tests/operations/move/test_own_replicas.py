@@ -8,6 +8,7 @@ import pytest
 from mtsd.wire.replica_words import MARIADB_REPLICA, MYSQL_REPLICA
 from tests.fix_daemon import catch_up, command, stopped, stops
 from tests.fix_families import mariadbs
+from tests.operations.move.application import ACCOUNT, Application, killed_at
 from tests.operations.move.moving import (
     ROWS,
     SHOP,
@@ -18,7 +19,7 @@ from tests.operations.move.moving import (
     wait_for_rows,
 )
 from tests.replica.daemon_process import DaemonProcess
-from tests.servers.mysqld import GTIDS, NO_GTIDS
+from tests.servers.mysqld import GTIDS, NO_GTIDS, Server
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
@@ -169,3 +170,38 @@ def test_from_the_own_replica_of_a_mariadb(tmp_path: Path) -> None:
         assert len(source.sql(ROWS)) == 4
         assert target.sql(ROWS) == source.sql(ROWS)
         pair.discard()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_there_and_back_ten_times_and_killed_each_time(tmp_path: Path) -> None:
+    acts = {
+        "takeover": ("STOP REPLICA", "sets the position", "RESET REPLICA ALL", "compares"),
+        "handover": ("who applies", "reads it back", "CHANGE REPLICATION", "START REPLICA"),
+    }
+    with Pair(GTIDS, GTIDS) as pair:
+        source, target = pair.source, pair.target
+        source.sql(f"{SHOP}; {ACCOUNT}")
+        replicate_by_itself(pair, MYSQL_REPLICA, "SOURCE_AUTO_POSITION = 1")
+        daemon = DaemonProcess(source, target, tmp_path)
+        daemon.configure()
+        with Application(source) as application:
+            for number in range(10):
+                for verb, more in (("takeover", ()), ("handover", ("--watch", "0.1"))):
+                    application.wait_for(5)
+                    words = ("--execute", "--admin-user", "root", "--config", str(daemon.config))
+                    killed_at(acts[verb][number % 4], tmp_path, verb, *words, *more)
+                    if not is_done(verb, target):
+                        move(daemon, verb, *more)
+                    assert is_done(verb, target)
+                    if verb == "takeover":
+                        catch_up(daemon)
+        wait_for_rows(pair)
+        assert target.sql(ROWS) == source.sql(ROWS)
+        pair.discard()
+
+
+def is_done(verb: str, target: Server) -> bool:
+    """Return whether the own replica of the target is gone, or runs."""
+    rows = target.sql("SHOW REPLICA STATUS")
+    return not rows if verb == "takeover" else bool(rows) and "Yes" in rows[0]

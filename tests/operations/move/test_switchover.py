@@ -1,26 +1,23 @@
 """`mtsd switchover` there and back between real servers, under a load, and put back."""
 
 import shlex
-import subprocess
+import signal
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Self
 
-import pymysql
 import pytest
 
 from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, post
 from tests.fix_daemon import command, stops
 from tests.fix_families import families
+from tests.operations.move.application import ACCOUNT, Application, killed_at, wait_until
 from tests.operations.move.moving import ROWS, SHOP
 from tests.pages.shell import Page
 from tests.replica.daemon_process import DaemonProcess
-from tests.servers.mysqld import GTIDS, Server
+from tests.servers.mysqld import GTIDS
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
@@ -34,52 +31,6 @@ KILLED_AT = (
     "does not start any more", "sets the position", "wakes its daemon",
     "on the target: SET GLOBAL read_only = OFF",
 )  # fmt: skip
-ACCOUNT = "CREATE USER app IDENTIFIED BY 'app'; GRANT SELECT, INSERT, UPDATE ON shop.* TO app"
-
-
-class Application:
-    """Writes to whichever of the servers takes it, each row once; knows what was acknowledged."""
-
-    def __init__(self, *servers: Server) -> None:
-        self._servers = servers
-        self._ends = threading.Event()
-        self._thread = threading.Thread(target=self._write, daemon=True)
-        self.acknowledged: set[str] = set()
-        self.longest_s = 0.0
-        """The longest time in which nothing was acknowledged."""
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ends.set()
-        self._thread.join(60)
-
-    def _write(self) -> None:
-        number, last, at = 0, time.monotonic(), 0
-        while not self._ends.is_set():
-            server = self._servers[at % len(self._servers)]
-            try:
-                with closing(server.client(user="app", password="app")) as client:
-                    while not self._ends.is_set():
-                        number += 1
-                        with client.cursor() as cursor:
-                            cursor.execute(f"INSERT INTO shop.orders (what) VALUES ('w{number}')")
-                        self.acknowledged.add(f"w{number}")
-                        now = time.monotonic()
-                        self.longest_s, last = max(self.longest_s, now - last), now
-                        time.sleep(0.002)
-            except pymysql.err.MySQLError:
-                at += 1
-                time.sleep(0.005)
-
-    def wait_for(self, more: int) -> None:
-        """Wait until that many more are acknowledged."""
-        count, deadline = len(self.acknowledged) + more, time.monotonic() + 60
-        while len(self.acknowledged) < count:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
 
 
 @contextmanager
@@ -108,13 +59,6 @@ def has_ended(daemon: DaemonProcess) -> bool:
         return False
 
 
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def words_of(line: str, forth: DaemonProcess, reverse: DaemonProcess) -> list[str]:
     """Return the words after `mtsd` of a line of the page, with the files of this test."""
     given = {
@@ -141,26 +85,6 @@ def pause_in(said: str) -> int:
     return int(said.rpartition("pause ")[2].partition(" ms")[0].replace(",", ""))
 
 
-def killed_at(
-    text: str, line: str, forth: DaemonProcess, reverse: DaemonProcess, *more: str
-) -> None:
-    """Run a line in a process of its own, which is killed once its report has that text."""
-    report = forth.folder / "killed.txt"
-    report.unlink(missing_ok=True)
-    words = [*words_of(line, forth, reverse), *more, "--report", str(report)]
-    with subprocess.Popen(
-        [sys.executable, "-m", "mtsd", *words], stdout=subprocess.DEVNULL
-    ) as process:
-        wait_until(
-            lambda: (
-                process.poll() is not None
-                or (report.exists() and text in report.read_text(encoding="utf-8"))
-            )
-        )
-        assert process.poll() in {None, 0}, report.read_text(encoding="utf-8")
-        process.kill()
-
-
 def test_there_and_back_under_a_load(tmp_path: Path) -> None:
     (look,), (there,), (back,) = Page("switch.md").steps
     with Pair(GTIDS, {**GTIDS, "read_only": 1}) as pair:
@@ -178,13 +102,14 @@ def test_there_and_back_under_a_load(tmp_path: Path) -> None:
                 with closing(source.client()) as client, client.cursor() as cursor:
                     client.begin()
                     cursor.execute("INSERT INTO shop.orders (what) VALUES ('never')")
-                    said = switch(there, forth, reverse, "--grace", "0.1", status=3)
-                    assert "1 transactions are left open" in said
-                    assert "Everything is as it was before" in said
-                    # The command is killed in the pause: somebody has to put that back.
-                    killed_at(
-                        "left open", there, forth, reverse, "--grace", "60", "--longest", "600"
-                    )
+                    for by, status in ((signal.SIGINT, 3), (signal.SIGKILL, -signal.SIGKILL)):
+                        longer = ("--grace", "60", "--longest", "600")
+                        words = (*words_of(there, forth, reverse), *longer)
+                        assert killed_at("left open", tmp_path, *words, by=by) == status
+                        if by is signal.SIGINT:
+                            said = (tmp_path / "killed.txt").read_text(encoding="utf-8")
+                            assert "interrupted. Everything is as it was before" in said
+                            application.wait_for(20)
                 assert source.sql("SELECT @@read_only") == [(1,)]
                 said = switch(there, forth, reverse, "--put-back")
                 assert "put back: writers are on the source again" in said
@@ -221,7 +146,7 @@ def test_many_switches_some_of_them_killed(tmp_path: Path) -> None:
                     line = back if is_there else there
                     if number % KILLED_EVERY == 0:
                         text = KILLED_AT[number // KILLED_EVERY % len(KILLED_AT)]
-                        killed_at(text, line, forth, reverse)
+                        killed_at(text, tmp_path, *words_of(line, forth, reverse))
                         new = source if is_there else target
                         if new.sql("SELECT @@read_only") == [(1,)]:
                             switch(line, forth, reverse, "--put-back")

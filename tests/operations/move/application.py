@@ -1,0 +1,91 @@
+"""An application that writes while a move goes on, and a move that is killed."""
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Final, Self
+
+import pymysql
+
+from tests.servers.mysqld import Server
+
+ACCOUNT: Final = "CREATE USER app IDENTIFIED BY 'app'; GRANT SELECT, INSERT ON shop.* TO app"
+
+
+class Application:
+    """Writes to whichever of the servers takes it, each row once; knows what was acknowledged."""
+
+    def __init__(self, *servers: Server) -> None:
+        self._servers = servers
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._write, daemon=True)
+        self.acknowledged: set[str] = set()
+        self.longest_s = 0.0
+        """The longest time in which nothing was acknowledged."""
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ends.set()
+        self._thread.join(60)
+
+    def _write(self) -> None:
+        number, last, at = 0, time.monotonic(), 0
+        while not self._ends.is_set():
+            server = self._servers[at % len(self._servers)]
+            try:
+                with closing(server.client(user="app", password="app")) as client:
+                    while not self._ends.is_set():
+                        number += 1
+                        with client.cursor() as cursor:
+                            cursor.execute(f"INSERT INTO shop.orders (what) VALUES ('w{number}')")
+                        self.acknowledged.add(f"w{number}")
+                        now = time.monotonic()
+                        self.longest_s, last = max(self.longest_s, now - last), now
+                        time.sleep(0.002)
+            except pymysql.err.MySQLError:
+                at += 1
+                time.sleep(0.005)
+
+    def wait_for(self, more: int) -> None:
+        """Wait until that many more are acknowledged."""
+        count, deadline = len(self.acknowledged) + more, time.monotonic() + 60
+        while len(self.acknowledged) < count:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Wait until something holds; AssertionError after 60 s."""
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def killed_at(text: str, folder: Path, *words: str, by: signal.Signals = signal.SIGKILL) -> int:
+    """Run a command in a process of its own, and kill it once its report has that text.
+
+    Returns its exit status.
+    """
+    report = folder / "killed.txt"
+    report.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "mtsd", *words, "--report", str(report)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        wait_until(
+            lambda: (
+                process.poll() is not None
+                or (report.exists() and text in report.read_text(encoding="utf-8"))
+            )
+        )
+        # It may have ended in this moment.
+        assert process.poll() in {None, 0}, report.read_text(encoding="utf-8")
+        process.send_signal(by)
+        return process.wait(60)
