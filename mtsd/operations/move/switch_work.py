@@ -75,10 +75,14 @@ class SwitchWork:
             "forget back": self._forget_back, "goes on": self._goes_on, "prove": self._prove,
         }  # fmt: skip
 
-    def assume_all(self) -> None:
-        """Take it that a former command has done everything: it was killed."""
-        self._stopping = self._fencing = self._beginning = self._starting = True
-        self._had_position = True
+    async def assume_all(self) -> None:
+        """Take it that a former command has done everything: it was killed.
+
+        Raises ServerError, ConnectionLostError.
+        """
+        self._stopping = self._fencing = self._starting = True
+        # Without one there is nothing that could begin.
+        self._had_position = self._beginning = await read_recorded(self._way_back) is not None
 
     @property
     def _way_there(self) -> Settings:

@@ -200,7 +200,7 @@ async def _put_back(
     if not how.execute:
         record.plan((undoing,))
         return ""
-    work.assume_all()
+    await work.assume_all()
     await carry_out((undoing,), hands, record, how.timeout)
     proof = "put back: writers are on the source again, and replication goes on as before"
     record.say(proof)
