@@ -97,12 +97,13 @@ async def plain_run(
 
     Raises NotPlainError, ServerError, ConnectionLostError.
     """
-    found: list[tuple[Statement, TableName | None]] = []
+    found: list[tuple[Statement, bytes]] = []
     for group in groups:
+        instead = _instead(group, temporary.emptied.get(group.number))
         for step in group.steps if group.number not in temporary.behind else ():
             if not isinstance(step, Statement) or not is_plain(step):
                 raise NotPlainError("a statement is not plain")
-            found.append((step, temporary.emptied.get(group.number)))
+            found.append((step, instead))
     try:
         statements = [session.states.translated(each) for each, _ in found]
         satellites = tuple(each for statement in statements for each in statement.satellites)
@@ -117,7 +118,7 @@ async def plain_run(
     state = own
     database: str | None = None
     parts: list[_Part] = []
-    for statement, (_, emptied) in zip(statements, found, strict=True):
+    for statement, (_, instead) in zip(statements, found, strict=True):
         sql: list[bytes] = []
         if state[_CLIENT] != own[_CLIENT]:
             # Names are in the session's own character set.
@@ -136,16 +137,36 @@ async def plain_run(
             sql.append(differing)
         state = wanted
         try:
-            _, text = rewritten(session, statement)
-            if emptied is not None:
-                text = b"DELETE FROM " + b".".join(map(literals.quoted, emptied))
+            text = instead or rewritten(session, statement)[1]
         except NotSupportedError as error:
             raise NotPlainError(str(error)) from error
-        if not surely_one(text, statement.query.context):
+        if not (instead or surely_one(text, statement.query.context)):
             raise NotPlainError("a text that may not be one statement in each way of reading it")
         sql.append(text)
         parts.append(_Part(_END.join(sql), len(sql), _may_warn(statement)))
     return PlainRun(tuple(parts), state, satellites)
+
+
+def _instead(group: Group, emptied: TableName | None) -> bytes:
+    """Return what is sent instead of the one statement of a group; b"" if that itself is.
+
+    A source says in a comment that a session which has ended drops its tables, with their names
+    in the character set of the server.
+    """
+    use, steps = group.uses_temporary, group.steps
+    text = b""
+    if emptied is not None:
+        text = b"DELETE FROM " + _quoted(emptied)
+    elif use is not None and len(steps) == 1 and isinstance(steps[0], Statement):
+        dropped = use.before - use.left
+        if dropped and steps[0].kind is StatementKind.DROP_TEMPORARY:
+            text = b"DROP TEMPORARY TABLE IF EXISTS " + b",".join(map(_quoted, sorted(dropped)))
+    # Other names are in the character set of the statement.
+    return text if text.isascii() else b""
+
+
+def _quoted(table: TableName) -> bytes:
+    return b".".join(map(literals.quoted, table))
 
 
 def _may_warn(statement: Statement) -> bool:

@@ -115,7 +115,9 @@ class SessionTables:
 
         def alike(thread: SourceThread, table: TableName, statement: Statement) -> bool:
             found = self._created.get((thread[1], table))
-            return found is not None and found[1] == definitions and are_alike(found[0], statement)
+            if found is None or found[1] != definitions or not "".join(table).isascii():
+                return False
+            return are_alike(found[0], statement)
 
         return alike
 

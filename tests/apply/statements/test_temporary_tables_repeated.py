@@ -185,6 +185,22 @@ def test_several_sessions_share_transactions_of_which_one_fails(
     assert differences(daemon.source, target) == []
 
 
+def test_sessions_that_end_with_their_tables_share_transactions(daemon: DaemonProcess) -> None:
+    for number in range(20):
+        with session(daemon.source) as client:
+            client.run("CREATE TEMPORARY TABLE t (a INT)", "CREATE TEMPORARY TABLE `é` (a INT)")
+            client.run(f"INSERT INTO t VALUES ({number})", "INSERT INTO u SELECT a FROM t")
+            if number != 10:
+                client.run("DROP TABLE `é`")
+    daemon.start()
+    daemon.wait_until_caught_up()
+    status = daemon.status()
+    assert status is not None
+    assert sum(each.transactions for each in status.workers) < 60
+    assert daemon.stop() == 0
+    assert differences(daemon.source, daemon.target) == []
+
+
 def test_it_is_dropped_where_the_filter_has_put_it(servers: Pair, daemon: DaemonProcess) -> None:
     servers.target.sql("DROP DATABASE IF EXISTS x; CREATE DATABASE x; CREATE TABLE x.u (a INT);"
                        "CREATE TABLE x.last (a INT)")  # fmt: skip
