@@ -140,7 +140,7 @@ async def plain_run(
             text = instead or rewritten(session, statement)[1]
         except NotSupportedError as error:
             raise NotPlainError(str(error)) from error
-        if not (instead or surely_one(text, statement.query.context)):
+        if not surely_one(text, statement.query.context):
             raise NotPlainError("a text that may not be one statement in each way of reading it")
         sql.append(text)
         parts.append(_Part(_END.join(sql), len(sql), _may_warn(statement)))
