@@ -28,8 +28,9 @@ def _increase(metric: Metric, period: str) -> str:
 
 def _away(connected: Metric) -> str:
     # A replica that an error has stopped is connected to nothing: that is one alert, not three.
-    failed = f'{metrics.STATE.name}{{state="failed"}} == 1'
-    return f"{connected.name} == 0 unless on(channel, instance) {failed}"
+    # And one that stands by is not meant to be.
+    rests = f'{metrics.STATE.name}{{state=~"failed|standby"}} == 1'
+    return f"{connected.name} == 0 unless on(channel, instance) {rests}"
 
 
 ALERTS: Final = (
@@ -90,6 +91,11 @@ ALERTS: Final = (
         "MtsdSkippedByError", f"{_increase(metrics.SKIPPED_BY_ERROR, '1d')} > 0", "0s", "warning",
         "skip_errors has skipped transactions",
         "The target differs from the source; the log has each of them.",
+    ),
+    Alert(
+        "MtsdSemiSyncWithdrawn", f"{metrics.SEMI_SYNC.name} == 0", "5m", "warning",
+        "the source does not wait for this replica",
+        "The target is too slow for semi_sync_limit, or the source cannot wait: mtsd status.",
     ),
     Alert(
         "MtsdRetries", f"rate({metrics.RETRIES.name}[5m]) > 1", "15m", "warning",

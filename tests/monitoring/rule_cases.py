@@ -25,6 +25,7 @@ class Case:
 
 
 _FAILED: Final = 'mtsd_state{state="failed"}'
+_STANDBY: Final = 'mtsd_state{state="standby"}'
 
 
 def _flat(value: float) -> str:
@@ -44,7 +45,11 @@ CASES: Final = (
     Case(
         "MtsdTargetNotConnected",
         {"mtsd_target_connected": _flat(0), _FAILED: _flat(0)},
-        {"mtsd_target_connected": f"0x{_MINUTES - 4} 1x4", _FAILED: _flat(0)},
+        {"mtsd_target_connected": _flat(0), _STANDBY: _flat(1)},
+    ),
+    Case(
+        "MtsdSemiSyncWithdrawn",
+        {"mtsd_semi_sync_acknowledging": _flat(0)}, {"mtsd_semi_sync_acknowledging": _flat(1)},
     ),
     Case(
         "MtsdWaitsForTarget", {"mtsd_state": _flat(1)}, {"mtsd_state": _flat(0)},
