@@ -28,10 +28,14 @@ def tables_of(known: KeyDefinitions, transactional: Collection[str]) -> tuple[Us
 
 
 def columns_of(known: KeyDefinitions) -> Mapping[str, Sequence[TableColumn]]:
-    """Return the columns of each table, in order, by its qualified name."""
+    """Return the columns of each table, in order, by its qualified name.
+
+    A server lists some tables to a user to whom it does not show their columns.
+    """
     return {
         ".".join(name): [each.column for each in table.columns]
         for name, table in sorted(known.tables.items())
+        if table.columns
     }
 
 
