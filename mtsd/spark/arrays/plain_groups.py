@@ -202,6 +202,8 @@ class PlainFinder:
             & (found.per_transaction(kinds == _XID) == 1)
             & (found.per_transaction(kinds == _ROWS) > 0)
             & found.has_tables
+            # The grouper counts what is passed over right before a transaction as a part of it.
+            & ((heads == 0) | (kinds[heads - 1] != _PASSED))
         )
         return plain
 

@@ -180,6 +180,12 @@ def test_transactions_between_others_are_found_together() -> None:
     assert agree(data, least=21) == 0
 
 
+def test_what_is_passed_over_before_a_transaction_is_a_part_of_it() -> None:
+    passed = event(EventType.ROWS_QUERY_LOG_EVENT, b"\x03abc")
+    one = [gtid(1), begin(), table_map(1), rows(1), xid()]
+    assert agree(MAGIC + b"".join(log_of("MySQL", [passed, *one, *one]))) == 1
+
+
 def test_a_table_map_counts_in_its_own_transaction() -> None:
     first = [gtid(1), begin(), table_map(1), rows(1), xid()]
     second = [gtid(2), begin(), table_map(2), rows(1), xid()]
