@@ -75,6 +75,7 @@ from mtsd.wire.understood import understood
 
 _CHANNEL_WAIT_TIMEOUT_S: Final = 60
 _RECEIPT_S: Final = 30.0
+_LET_GO_S: Final = 10
 
 log = structlog.get_logger(__name__)
 
@@ -132,9 +133,6 @@ async def start(
         gtids = gtids_of(settings.target.gtid, family, session)
         settings, because = await put_in_force(settings, session, tables)
         as_sql = await _applies_sql(settings, session, family)
-        if gtids is Gtids.PRESERVE:
-            # A mtsd that replicates the other way has to see that.
-            await take_lock(session.connection, locks.session(PRESERVING))
         guard = _guard(settings, session, recovered, gtids, by_binlog=not as_sql)
         await guard.check_target()
         progress.doing = "opens the sessions of the workers"
@@ -264,11 +262,15 @@ async def _take_channel(
     session.connection.expect_receipt(_RECEIPT_S)
     # What no source makes possible is refused before anything is written.
     flavour = session.traits.server.flavour
-    gtids_of(settings.target.gtid, flavour, session)
+    gtids = gtids_of(settings.target.gtid, flavour, session)
     (await read_leniency(session.connection, flavour, by_binlog=False)).require()
     progress.doing = "takes the channel"
     locks = await make_locks(session.connection, tables.schema, tables.channel)
     await take_channel(session.connection, locks, progress=progress)
+    if gtids is Gtids.PRESERVE:
+        # An mtsd that replicates the other way takes a channel without that for one that lets
+        # every change go round. Whoever had the channel before lets go of both locks.
+        await take_lock(session.connection, locks.session(PRESERVING), _LET_GO_S)
     return locks
 
 
