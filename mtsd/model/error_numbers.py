@@ -84,6 +84,7 @@ class ER(IntEnum):
     SLAVE_CORRUPT_EVENT = 1610
     XA_RBTIMEOUT = 1613
     XA_RBDEADLOCK = 1614
+    WARN_NO_MASTER_INFO = 1617  # MariaDB's
     SLAVE_CONVERSION_FAILED = 1677
     DATA_OUT_OF_RANGE = 1690
     ACCESS_DENIED_NO_PASSWORD_ERROR = 1698
@@ -101,6 +102,7 @@ class ER(IntEnum):
     CR_AUTH_PLUGIN_CANNOT_LOAD = 2059
     CR_AUTH_PLUGIN_ERR = 2061
     SERVER_OFFLINE_MODE = 3032
+    SLAVE_CHANNEL_DOES_NOT_EXIST = 3074
     ACCOUNT_HAS_BEEN_LOCKED = 3118
     SECURE_TRANSPORT_REQUIRED = 3159
     XA_RETRY = 3197
@@ -125,6 +127,10 @@ NO_SUCH_TABLE: Final[frozenset[int]] = frozenset({
     ER.BAD_DB_ERROR, ER.UNKNOWN_TABLE, ER.NO_SUCH_TABLE,
 })  # fmt: skip
 """There is no such table, perhaps no such database."""
+NO_SUCH_CHANNEL: Final[frozenset[int]] = frozenset({
+    ER.WARN_NO_MASTER_INFO, ER.SLAVE_CHANNEL_DOES_NOT_EXIST,
+})  # fmt: skip
+"""The server's own replica has no channel of that name."""
 FULL_NUMBERS: Final[frozenset[int]] = frozenset({
     3, 28, ER.DISK_FULL, ER.ERROR_ON_WRITE, ER.RECORD_FILE_FULL,
 })  # fmt: skip

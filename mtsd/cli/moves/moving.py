@@ -99,12 +99,15 @@ def how_to_move(args: argparse.Namespace, command: str) -> HowToMove:
 
 
 def run_move(move: Callable[[], Coroutine[None, None, str]], how: HowToMove) -> int:
-    """Carry a move out; Ctrl-C and SIGTERM put everything back, and a second one waits for that."""
+    """Carry a move out; Ctrl-C and SIGTERM put everything back, and a second one waits for that.
+
+    So does SIGHUP: a terminal that is gone would leave servers that nobody may write to.
+    """
 
     async def interruptible() -> str:
         task = asyncio.current_task()
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if task is not None:
                 loop.add_signal_handler(number, task.cancel)
         return await move()

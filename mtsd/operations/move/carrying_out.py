@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
+from mtsd.model.error_numbers import NO_SUCH_CHANNEL
 from mtsd.model.errors import MtsdError, NeedsPersonError, ServerError
 from mtsd.operations.move.admin import AdminSession
 from mtsd.operations.move.record import Record, in_words
@@ -56,17 +57,37 @@ async def carry_out(
         # A connection that is lost, or an interruption, tells nothing.
         surely = isinstance(error, ServerError | NeedsPersonError)
         record.say(f"not done: {why}")
-        back = asyncio.create_task(_put_back(journey.failed(surely=surely), hands, record))
-        while not back.done():
-            try:
-                await asyncio.shield(back)
-            except asyncio.CancelledError:
-                record.say("it is being put back: wait for that")
-        said = f"{why}. {_said_after(back.result())}"
+        back = await _surely_put_back(journey.failed(surely=surely), hands, record)
+        said = f"{why}. {_said_after(back)}"
         record.keep(said)
         if isinstance(error, MtsdError | TimeoutError | asyncio.CancelledError):
             raise NeedsPersonError(said) from error
         raise
+
+
+async def put_back(undoing: MoveStep, hands: Hands, record: Record) -> None:
+    """Carry out what undoes a move whose command was killed: each act, whatever fails.
+
+    Raises NeedsPersonError that says what was not put back.
+    """
+    record.say(f"1. {undoing.name}")
+    journey = Journey((undoing,), way=Heading.BACK, left=undoing.acts)
+    journey = await _surely_put_back(journey, hands, record)
+    if journey.not_undone:
+        said = f"{_said_after(journey)}. Or run this again"
+        record.keep(said)
+        raise NeedsPersonError(said)
+
+
+async def _surely_put_back(journey: Journey, hands: Hands, record: Record) -> Journey:
+    """Put back; being cancelled meanwhile changes nothing."""
+    back = asyncio.create_task(_put_back(journey, hands, record))
+    while not back.done():
+        try:
+            await asyncio.shield(back)
+        except asyncio.CancelledError:
+            record.say("it is being put back: wait for that")
+    return back.result()
 
 
 async def _put_back(journey: Journey, hands: Hands, record: Record) -> Journey:
@@ -76,6 +97,10 @@ async def _put_back(journey: Journey, hands: Hands, record: Record) -> Journey:
             async with asyncio.timeout(_UNDO_S):
                 found = await hands.carry(act)
         except (MtsdError, TimeoutError) as error:
+            if isinstance(error, ServerError) and error.number in NO_SUCH_CHANNEL:
+                # The act that would have made it has failed.
+                journey = journey.succeeded()
+                continue
             record.say(f"   not undone: {_why(error, _UNDO_S)}")
             journey = journey.failed()
         else:
@@ -107,4 +132,6 @@ def _said_after(journey: Journey) -> str:
     if not journey.not_undone:
         return "Everything is as it was before"
     left = "; ".join(map(in_words, journey.not_undone))
+    if journey.held:
+        return f"Not everything was put back, and this is left: {left}. {journey.held}"
     return f"Not everything could be put back, so do it by hand: {left}"

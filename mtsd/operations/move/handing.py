@@ -1,6 +1,7 @@
 """What a handover begins with, whether it is possible, and its steps: nothing here waits."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from mtsd.config import Settings
 from mtsd.model.gtid import GtidSet
@@ -42,6 +43,15 @@ NAME_IN_USE = Reason(
     "the target's own replica has channel {channel!r} already, which reads from {source}",
     "RESET REPLICA ALL for that channel if it is not needed, or choose another name with"
     " --replica-channel",
+)
+APPLIED_MORE = Reason(
+    "the target's own replica (channel {channel!r}) has applied more than mtsd: it is at {there},"
+    " and mtsd at {here}",
+    "take over from it (mtsd takeover --execute), and hand over then",
+)
+_GOES_ON: Final = (
+    "mtsd stays fenced off, as the own replica may have applied more: STOP REPLICA if it runs, and"
+    " mtsd takeover --execute goes on from its place"
 )
 PURGED = Reason(
     "the source has purged transactions that the target lacks: {gtids}",
@@ -130,15 +140,34 @@ def refusals(handing: Handing) -> list[Refused]:
         found.append(refuse(DOUBT, numbers=numbers))
     for each in handing.taken:
         where = f"{each.host}:{each.port}"
-        if where == str(handing.account) and not each.applying and not each.receiving:
-            # What a handover that was killed has left, for example.
-            continue
+        if where == str(handing.account):
+            there = _more_than_mtsd(handing, each)
+            if there:
+                here = mark.gtids if handing.by_gtid else mark.position
+                found.append(refuse(APPLIED_MORE, channel=each.channel, there=there, here=here))
+                continue
+            if not each.applying and not each.receiving:
+                # What a handover that was killed has left, for example.
+                continue
         found.append(refuse(NAME_IN_USE, channel=each.channel, source=where))
     if handing.by_gtid and not handing.follows_variable:
         gone = source.state.purged.minus(handing.has).minus(handing.executed)
         if gone:
             found.append(refuse(PURGED, gtids=shown(gone)))
     return found
+
+
+def _more_than_mtsd(handing: Handing, channel: ReplicaStatus) -> str:
+    """Return where a channel is, if the place of mtsd would apply something again; else ""."""
+    if not handing.by_gtid:
+        more = channel.executed.file and channel.executed > handing.recorded.channel.mark.position
+        return str(channel.executed) if more else ""
+    if not handing.follows_variable:
+        # It reads by all that the target has executed.
+        return ""
+    applied = GtidSet.parse(handing.follows)
+    of_source = applied.intersection(handing.source.state.executed)
+    return handing.follows if of_source.minus(handing.has) else ""
 
 
 def steps_of(settings: Settings, handing: Handing) -> tuple[MoveStep, ...]:
@@ -180,6 +209,7 @@ def steps_of(settings: Settings, handing: Handing) -> tuple[MoveStep, ...]:
             "configure the server's own replica",
             (*anew, *configure),
             (MoveStatement.plain("target", words.forget(handing.channel)),),
+            holds=_GOES_ON,
         ),
         MoveStep(
             "start it",
@@ -192,6 +222,7 @@ def steps_of(settings: Settings, handing: Handing) -> tuple[MoveStep, ...]:
                 MoveStatement.plain("target", words.stop(handing.channel)),
                 Task("come back", "sets mtsd's position after what it has applied"),
             ),
+            holds=_GOES_ON,
         ),
     ]
     return tuple(steps)

@@ -16,6 +16,7 @@ from mtsd.config.settings import EndpointSettings
 from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, fetch_status
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.gtid import GtidSet
+from mtsd.model.position import Position
 from mtsd.operations.move.admin import Admin, AdminSession, admin_endpoint
 from mtsd.operations.move.carrying_out import Hands, carry_out
 from mtsd.operations.move.downstream import readers_of
@@ -32,7 +33,7 @@ from mtsd.operations.position import Meant, set_position
 from mtsd.operations.recorded import Recorded, read_recorded
 from mtsd.replica.guards.executed_beyond import count_missing
 from mtsd.source.continuation import shown
-from mtsd.wire.replica_status import own_channels
+from mtsd.wire.replica_status import ReplicaStatus, own_channels
 from mtsd.wire.traits import ServerTraits, read_traits
 
 _TARGET: Final = "target"
@@ -191,8 +192,8 @@ async def _lines(settings: Settings, session: AdminSession, handing: Handing) ->
     if handing.unknown:
         lines.append(
             "a replica of the target that reads by GTID ends at its next connection with error"
-            " 1236 unless it gets the same statement, stopped: SET GLOBAL gtid_purged ="
-            f" '+{handing.unknown}'"
+            " 1236 unless it is told the same, stopped: SET GLOBAL gtid_purged = CONCAT('+',"
+            f" GTID_SUBTRACT('{handing.unknown}', @@GLOBAL.gtid_executed))"
         )
     return lines
 
@@ -262,7 +263,7 @@ class _Work:
             if status.applying and status.receiving and not self._paused_ms:
                 self._paused_ms = (monotonic() - self._began) * 1000
                 self._source = await read_source_now(self._settings)
-            caught_up = self._settings.replica.delay or self._has_caught_up(status.executed_gtids)
+            caught_up = self._settings.replica.delay or self._has_caught_up(status)
             if not (status.applying and status.receiving and caught_up):
                 since = None
             elif since is None:
@@ -270,10 +271,16 @@ class _Work:
             await asyncio.sleep(_LOOK_S)
         return f"it has run for {self._watch:g} s without an error"
 
-    def _has_caught_up(self, executed: str) -> bool:
-        if not self._handing.by_gtid or not self._paused_ms:
-            return bool(self._paused_ms)
-        return not count_missing(self._source.state.executed, GtidSet.parse(executed))
+    def _has_caught_up(self, status: ReplicaStatus) -> bool:
+        state = self._source.state
+        if not self._paused_ms:
+            return False
+        if self._handing.by_gtid:
+            return not count_missing(state.executed, GtidSet.parse(status.executed_gtids))
+        if not state.files:
+            return True
+        end = state.files[-1]
+        return status.executed >= Position(end.name, end.size)
 
     async def come_back(self) -> str:
         found = await self._found()

@@ -1,5 +1,6 @@
 """What a move does, line by line with times: to the terminal, and to a file that is kept."""
 
+import contextlib
 import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -16,7 +17,8 @@ class Record:
     """Says each line with `tell`, and writes it to `file` if there is one.
 
     Every line is on the disk before the next act: what is there after a crash has happened. Raises
-    NeedsPersonError if the file cannot be made.
+    NeedsPersonError if the file cannot be made. Later on a terminal that is gone, or a full disk,
+    raises nothing: servers that are left half way are worse than a report that lacks its end.
     """
 
     def __init__(self, tell: Callable[[str], None], file: Path | None = None) -> None:
@@ -34,7 +36,7 @@ class Record:
 
     def say(self, text: str) -> None:
         """Write a line to both."""
-        self._tell(text)
+        self._show(text)
         self.keep(text)
 
     def plan(self, steps: Sequence[MoveStep]) -> None:
@@ -51,10 +53,19 @@ class Record:
         if self.file is None:
             return
         time = datetime.now(UTC).isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
-        with self.file.open("a", encoding="utf-8", errors="replace") as out:
-            out.write(f"{time}Z  {text}\n")
-            out.flush()
-            os.fsync(out.fileno())
+        try:
+            with self.file.open("a", encoding="utf-8", errors="replace") as out:
+                out.write(f"{time}Z  {text}\n")
+                out.flush()
+                os.fsync(out.fileno())
+        except OSError as error:
+            file, self.file = self.file, None
+            self._show(f"the report {file} ends here, and the move goes on: {error.strerror}")
+
+    def _show(self, text: str) -> None:
+        # The terminal of a session that was cut off, or a pipe that nobody reads.
+        with contextlib.suppress(OSError):
+            self._tell(text)
 
 
 def in_words(act: Act) -> str:

@@ -55,6 +55,9 @@ class MoveStep:
     undo: tuple[Act, ...] = ()
     final: bool = False
     """Once its one act is carried out, neither it nor what was before it is undone."""
+    holds: str = ""
+    """What a person does if this cannot be undone; then nothing before it is undone either, or two
+    would apply. "": the rest is undone all the same."""
 
 
 class Heading(enum.Enum):
@@ -80,6 +83,8 @@ class Journey:
     """What is still to be undone, on the way back."""
     not_undone: tuple[Act, ...] = ()
     """What could not be undone."""
+    held: str = ""
+    """What a person does now, as something is left that must not be undone."""
 
     @property
     def due(self) -> Act | None:
@@ -104,8 +109,13 @@ class Journey:
         `surely`: it was not carried out. Of a final act it counts where that is not known.
         """
         if self.way is Heading.BACK:
+            act = self.left[0]
+            held = next((step.holds for step in self.steps if step.holds and act in step.undo), "")
+            if held:
+                left = (*self.not_undone, *self.left)
+                return replace(self, way=Heading.PUT_BACK, left=(), not_undone=left, held=held)
             # The rest is undone all the same: each part that is left behind is one too many.
-            return _one_less(replace(self, not_undone=(*self.not_undone, self.left[0])))
+            return _one_less(replace(self, not_undone=(*self.not_undone, act)))
         if self.way is not Heading.FORWARD:
             return self
         begun = self.steps[: self.step + (0 if surely else 1)]

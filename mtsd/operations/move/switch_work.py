@@ -15,6 +15,7 @@ from mtsd.operations.move.admin import AdminSession
 from mtsd.operations.move.daemons import DaemonOf, until
 from mtsd.operations.move.fence import remove_fence, set_fence
 from mtsd.operations.move.log_end import LogEnd, read_end
+from mtsd.operations.move.switching import BY_A_SWITCH, TILL_A_SWITCH
 from mtsd.operations.move.writers import ServerSession, read_writers
 from mtsd.operations.position import Meant, reset_position, set_position
 from mtsd.operations.recorded import read_recorded
@@ -85,6 +86,11 @@ class SwitchWork:
         self._had_position = self._beginning = await read_recorded(self._way_back) is not None
 
     @property
+    def is_back(self) -> bool:
+        """Whether it is the second of two switches, which leads back."""
+        return self._wishes.back
+
+    @property
     def _way_there(self) -> Settings:
         return self._forth.replication.settings
 
@@ -100,12 +106,13 @@ class SwitchWork:
         if await self._back.status() is None:
             self._beginning = True
             await set_position(self._way_back, end.start(), _MEANT)
-            await self._fence_back()
+        # Also of one that stands by: it tells which way the switch went that is to be put back.
+        await self._fence_back()
         return ""
 
     async def _fence_back(self) -> None:
         other = "switchover --back" if self._wishes.back else "switchover"
-        await set_fence(self._way_back, "the other direction", command_words=other)
+        await set_fence(self._way_back, TILL_A_SWITCH, command_words=other)
 
     async def _start_back(self) -> str:
         self._starting = True
@@ -182,7 +189,7 @@ class SwitchWork:
     async def _fence(self) -> str:
         self._fencing = True
         other = "switchover" if self._wishes.back else "switchover --back"
-        await set_fence(self._way_there, "the other direction, by a switch", command_words=other)
+        await set_fence(self._way_there, BY_A_SWITCH, command_words=other)
         return ""
 
     async def _unfence(self) -> str:

@@ -5,6 +5,7 @@ before the way back begins, and the way back must run before the application is 
 no moment in which a write could be lost, or be on the new server only.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -12,6 +13,7 @@ from mtsd.control.status import Status
 from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.operations.move.own_settings import Difference
 from mtsd.operations.move.steps import MoveStatement, MoveStep, Task
+from mtsd.wire.replica_status import ReplicaStatus
 
 STOPPED = Reason(
     "the daemon of {file} does not run",
@@ -40,6 +42,22 @@ NOT_CROSSED = Reason(
     "{file} does not lead back: its {role} is {there}, and not {here}",
     "give it [source] and [target] of the other file, exchanged",
 )
+
+
+OTHER_WAY = Reason(
+    "a switch in the other direction was under way, so that {file} must not apply, and its source"
+    " may lack what was written last",
+    "repeat the options of that switch: {remedy}",
+)
+FOLLOWS = Reason(
+    "the server's own replica runs on the source {address} (channel {channel!r}, from {source}):"
+    " it writes there although that is read only",
+    "STOP REPLICA there first, or switch the server that it reads from",
+)
+BY_A_SWITCH: Final = "the other direction, by a switch"
+"""Who applies in the stead of a direction that a switch has ended."""
+TILL_A_SWITCH: Final = "the other direction, until a switch"
+"""Who applies in the stead of a direction that a switch, or its undoing, has kept in reserve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +114,33 @@ def daemon_refusals(
         return [refuse(NOT_RUNNING, file=config, state=status.state, error=error)]
     if status.lag_seconds > most_lag:
         return [refuse(LATE, file=config, lag=status.lag_seconds, most=most_lag)]
+    return []
+
+
+def own_replica_refusals(address: str, channels: Iterable[ReplicaStatus]) -> list[Refused]:
+    """Return why a source that replicates itself cannot be made read only."""
+    return [
+        refuse(FOLLOWS, address=address, channel=each.channel, source=f"{each.host}:{each.port}")
+        for each in channels
+        if each.applying
+    ]
+
+
+def put_back_refusals(switch: Switch, forth: str, back: str, *, is_back: bool) -> list[Refused]:
+    """Return why a switch of this direction was not the one that was killed.
+
+    `forth` and `back` are who applies in the stead of each direction; "": nobody. A switch keeps
+    the way back in reserve before all else, and ends the way there only later:
+
+        config.toml     back.toml       the switch that was under way
+        nobody          till a switch   forth
+        by a switch     till a switch   forth
+        by a switch     nobody          forth, complete but for letting the application in
+        till a switch   nobody          back
+    """
+    remedy = "leave out --back" if is_back else "add --back"
+    if forth == TILL_A_SWITCH or (back == BY_A_SWITCH and switch.source.read_only):
+        return [refuse(OTHER_WAY, file=switch.forth, remedy=remedy)]
     return []
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 
 from mtsd.apply.sql.literals import shown_name
 from mtsd.config import Settings
@@ -10,8 +9,9 @@ from mtsd.model.errors import NeedsPersonError
 from mtsd.model.outcome.reason import Refused, refuse
 from mtsd.operations.move.accounts import lacking, read_accounts
 from mtsd.operations.move.admin import Admin, AdminSession, admin_endpoint
-from mtsd.operations.move.carrying_out import Hands, carry_out
+from mtsd.operations.move.carrying_out import Hands, carry_out, put_back
 from mtsd.operations.move.daemons import DaemonOf
+from mtsd.operations.move.fence import read_fence_of
 from mtsd.operations.move.how import HowToMove
 from mtsd.operations.move.own_channel import words_of
 from mtsd.operations.move.own_settings import Difference, require_accepted
@@ -25,17 +25,17 @@ from mtsd.operations.move.switching import (
     Switch,
     daemon_refusals,
     opened_differences,
+    own_replica_refusals,
+    put_back_refusals,
     steps_of,
     undoing_of,
 )
 from mtsd.operations.move.writers import cut_off, read_writers
-from mtsd.operations.position import Meant
 from mtsd.operations.recorded import read_recorded
 from mtsd.replica.core.endpoints import endpoint
+from mtsd.wire.replica_status import own_channels
+from mtsd.wire.replica_words import sql_text
 from mtsd.wire.traits import ServerTraits, read_traits
-
-_LOOK_S: Final = 0.01
-_MEANT: Final = Meant(back=True, forward=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +72,17 @@ async def switchover(
             back.replication.config.name,
             await _opened(source),
             await _opened(target),
-            await _events(target) if wishes.events else (),
+            await _events(target, "%SIDE_DISABLED") if wishes.events else (),
             kill=wishes.kill,
         )
         work = SwitchWork(forth, back, (source, target), traits, wishes)
         steps = steps_of(switch)
         hands = Hands({"source": source, "target": target}, work.tasks)
         if wishes.put_back:
-            return await _put_back(switch, work, hands, how, tell)
+            return await _put_back(switch, (forth, back), work, hands, how, tell)
         refused = await _refusals(forth, back, traits, wishes)
+        followed = await own_channels(await source.connection(), traits[0].server)
+        refused += own_replica_refusals(settings.source.address, followed)
         if refused:
             raise NeedsPersonError("; ".join(map(str, refused)))
         differing = opened_differences(switch.source, switch.target)
@@ -96,6 +98,13 @@ async def switchover(
         )
         for difference in differing:
             record.say(f"differs: {difference}")
+        enabled = () if wishes.events else await _events(source, "ENABLED")
+        if enabled:
+            record.say(
+                f"{len(enabled)} events are enabled on the source, and go on there if their"
+                " definers may write to a server that is read only: --enable-events lets the"
+                " target run them instead"
+            )
         if not how.execute:
             record.plan(steps)
             return ""
@@ -171,10 +180,10 @@ async def _opened(session: AdminSession) -> Opened:
     return Opened(found["read_only"] != "OFF", None if above is None else above == "ON")
 
 
-async def _events(session: AdminSession) -> tuple[str, ...]:
+async def _events(session: AdminSession, status: str) -> tuple[str, ...]:
     rows = await session.query(
         "SELECT event_schema, event_name FROM information_schema.events"
-        " WHERE status LIKE '%SIDE_DISABLED'"
+        f" WHERE status LIKE {sql_text(status)}"
     )
     return tuple(".".join(shown_name(str(each)) for each in row) for row in rows)
 
@@ -187,7 +196,12 @@ def _users(forth: DaemonOf, back: DaemonOf, admins: SwitchAdmins) -> frozenset[s
 
 
 async def _put_back(
-    switch: Switch, work: SwitchWork, hands: Hands, how: HowToMove, tell: Callable[[str], None]
+    switch: Switch,
+    ways: tuple[DaemonOf, DaemonOf],
+    work: SwitchWork,
+    hands: Hands,
+    how: HowToMove,
+    tell: Callable[[str], None],
 ) -> str:
     """Put back a switch whose command was killed, if the application was not let in."""
     if not switch.target.read_only:
@@ -195,13 +209,18 @@ async def _put_back(
             "the target is writable: the application may have written there, so nothing can be put"
             " back; mtsd switchover --back switches to the other server"
         )
+    fences = [await read_fence_of(each.replication.settings) for each in ways]
+    forth, back = ["" if each is None else each.to for each in fences]
+    refused = put_back_refusals(switch, forth, back, is_back=work.is_back)
+    if refused:
+        raise NeedsPersonError("; ".join(map(str, refused)))
     record = Record(tell, how.report if how.execute else None)
     undoing = undoing_of(switch)
     if not how.execute:
         record.plan((undoing,))
         return ""
     await work.assume_all()
-    await carry_out((undoing,), hands, record, how.timeout)
+    await put_back(undoing, hands, record)
     proof = "put back: writers are on the source again, and replication goes on as before"
     record.say(proof)
     return proof

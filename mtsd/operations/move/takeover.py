@@ -18,7 +18,7 @@ from mtsd.model.gtid import GtidSet
 from mtsd.model.outcome.command import command
 from mtsd.model.outcome.reason import Refused
 from mtsd.operations.copies.copied import start_of
-from mtsd.operations.copies.own_replica import copied_by
+from mtsd.operations.copies.own_replica import copied_by, gap_of
 from mtsd.operations.move.admin import Admin, AdminSession, admin_endpoint
 from mtsd.operations.move.carrying_out import Hands, carry_out
 from mtsd.operations.move.downstream import downstream
@@ -101,6 +101,7 @@ def steps_of(found: Found) -> tuple[MoveStep, ...]:
             "record its place as mtsd's position",
             (Task("record", "sets the position, and removes the fence"),),
             (Task("forget", "fences mtsd off again"),),
+            holds="Run mtsd takeover --execute again: nothing applies until then",
         ),
         MoveStep(
             "remove its configuration: nothing starts it any more",
@@ -204,6 +205,12 @@ def former_gtids(former: Recorded | None) -> GtidSet:
 async def place_of(session: AdminSession, found: Found) -> Start:
     """Return the place of the own replica, which has stopped. Raises NeedsPersonError."""
     channel = await find_channel(session, found.target.server, found.source.known)
+    server = found.target.server
+    if not found.by_gtid and words_of(server).fills_gaps:
+        # An error may have stopped its applier after it was looked at.
+        refused = await gap_of(await session.connection(), channel.status)
+        if refused is not None:
+            raise NeedsPersonError(str(refused))
     start = start_of(copied_by(channel.status), found.source.state)
     if isinstance(start, Refused):
         raise NeedsPersonError(str(start))

@@ -1,7 +1,8 @@
 """What tests of moves do: the own replica of a target, and commands with an admin."""
 
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,13 @@ SHOP: Final = (
     "CREATE DATABASE shop; CREATE TABLE shop.orders (id INT PRIMARY KEY AUTO_INCREMENT, what TEXT)"
 )
 
+HELD: Final = "CREATE TABLE shop.held (id INT PRIMARY KEY)"
+PARALLEL: Final = {
+    "replica_parallel_workers": 4, "replica_preserve_commit_order": 0, "skip_replica_start": 1,
+    "relay_log_recovery": 0,
+}  # fmt: skip
+"""With these a killed MySQL has something missing between the workers of its own replica."""
+
 
 def insert(source: Server, *what: str) -> None:
     """Insert rows, each in a transaction of its own."""
@@ -27,29 +35,57 @@ def insert(source: Server, *what: str) -> None:
 
 def replicate_by_itself(pair: Pair, words: ReplicaWords, by_gtid: str) -> None:
     """Let the target's own replica read from the source; `by_gtid` is the option for the place."""
-    pair.source.sql(
+    replicate(pair.source, pair.target, words, by_gtid)
+
+
+def replicate(source: Server, target: Server, words: ReplicaWords, by_gtid: str) -> None:
+    """Make the account for it on a server, and let another one's own replica read from there."""
+    source.sql(
         "CREATE USER repl IDENTIFIED BY 'secret-of-repl'; GRANT REPLICATION SLAVE ON *.* TO repl"
     )
+    follow(source, target, words, by_gtid)
+
+
+def follow(source: Server, target: Server, words: ReplicaWords, by_gtid: str) -> None:
+    """Let a server's own replica read from another one, which has the account."""
     options = {
-        "SOURCE_HOST": "'127.0.0.1'", "SOURCE_PORT": str(pair.source.port),
+        "SOURCE_HOST": "'127.0.0.1'", "SOURCE_PORT": str(source.port),
         "SOURCE_USER": "'repl'", "SOURCE_PASSWORD": "'secret-of-repl'", "SOURCE_SSL": "1",
         "SOURCE_SSL_VERIFY_SERVER_CERT": "0",
     }  # fmt: skip
-    pair.target.sql(f"{words.change('', options)}, {by_gtid}".replace(" FOR CHANNEL ''", ""))
-    pair.target.sql(words.start(""))
+    target.sql(f"{words.change('', options)}, {by_gtid}".replace(" FOR CHANNEL ''", ""))
+    target.sql(words.start(""))
 
 
 def wait_for_rows(pair: Pair, table: str = "shop.orders") -> None:
     """Wait until the target has as many rows as the source, whoever applies them."""
+    wait_for_as_many(pair.source, pair.target, table)
+
+
+def wait_for_as_many(source: Server, target: Server, table: str = "shop.orders") -> None:
+    """Wait until a server has as many rows as another one."""
     count = f"SELECT COUNT(*) FROM {table}"
-    expected = pair.source.sql(count)
+    expected = source.sql(count)
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         with suppress(pymysql.err.MySQLError):
-            if pair.target.sql(count) == expected:
+            if target.sql(count) == expected:
                 return
         time.sleep(0.05)
-    raise AssertionError(pair.target.sql("SHOW REPLICA STATUS"))
+    raise AssertionError(target.sql("SHOW REPLICA STATUS"))
+
+
+@contextmanager
+def past_a_lock(pair: Pair) -> Iterator[None]:
+    """Let one worker of the own replica wait for a lock on shop.held, and the others go past it."""
+    wait_for_rows(pair, "shop.held")
+    with closing(pair.target.client()) as client, client.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute("INSERT INTO shop.held VALUES (1)")
+        pair.source.sql("INSERT INTO shop.held VALUES (1)")
+        insert(pair.source, "past the gap", "past the gap, too")
+        wait_for_rows(pair)
+        yield
 
 
 def move(daemon: DaemonProcess, *words: str, status: int | None = 0) -> str:

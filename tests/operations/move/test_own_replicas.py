@@ -1,6 +1,5 @@
 """`mtsd takeover` and `mtsd handover`, from and to the own replica of real servers."""
 
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -8,26 +7,23 @@ import pytest
 from mtsd.wire.replica_words import MARIADB_REPLICA, MYSQL_REPLICA
 from tests.fix_daemon import catch_up, command, stopped, stops
 from tests.fix_families import mariadbs
-from tests.operations.move.application import ACCOUNT, Application, killed_at
 from tests.operations.move.moving import (
+    HELD,
+    PARALLEL,
     ROWS,
     SHOP,
     insert,
     move,
+    past_a_lock,
     replicate_by_itself,
     report_of,
     wait_for_rows,
 )
 from tests.replica.daemon_process import DaemonProcess
-from tests.servers.mysqld import GTIDS, NO_GTIDS, Server
+from tests.servers.mysqld import GTIDS, NO_GTIDS
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
-
-PARALLEL = {
-    "replica_parallel_workers": 4, "replica_preserve_commit_order": 0, "skip_replica_start": 1,
-    "relay_log_recovery": 0,
-}  # fmt: skip
 
 
 def test_by_gtid_and_nothing_happens_before_it_is_asked_for(tmp_path: Path) -> None:
@@ -105,17 +101,11 @@ def test_by_gtid_and_nothing_happens_before_it_is_asked_for(tmp_path: Path) -> N
 def test_by_file_with_gaps_between_the_workers_of_a_killed_server(tmp_path: Path) -> None:
     with Pair(NO_GTIDS, {**NO_GTIDS, **PARALLEL}) as pair:
         source, target = pair.source, pair.target
-        source.sql(f"{SHOP}; CREATE TABLE shop.held (id INT PRIMARY KEY)")
+        source.sql(f"{SHOP}; {HELD}")
         replicate_by_itself(pair, MYSQL_REPLICA, "SOURCE_AUTO_POSITION = 0")
         insert(source, "before the gap")
         wait_for_rows(pair)
-        # One worker waits for a lock, and the others go past it.
-        with closing(target.client()) as client, client.cursor() as cursor:
-            cursor.execute("BEGIN")
-            cursor.execute("INSERT INTO shop.held VALUES (1)")
-            source.sql("INSERT INTO shop.held VALUES (1)")
-            insert(source, "past the gap", "past the gap, too")
-            wait_for_rows(pair)
+        with past_a_lock(pair):
             target.kill()
         target.start()
         daemon = DaemonProcess(source, target, tmp_path)
@@ -170,38 +160,3 @@ def test_from_the_own_replica_of_a_mariadb(tmp_path: Path) -> None:
         assert len(source.sql(ROWS)) == 4
         assert target.sql(ROWS) == source.sql(ROWS)
         pair.discard()
-
-
-@pytest.mark.long
-@pytest.mark.timeout(900)
-def test_there_and_back_ten_times_and_killed_each_time(tmp_path: Path) -> None:
-    acts = {
-        "takeover": ("STOP REPLICA", "sets the position", "RESET REPLICA ALL", "compares"),
-        "handover": ("who applies", "reads it back", "CHANGE REPLICATION", "START REPLICA"),
-    }
-    with Pair(GTIDS, GTIDS) as pair:
-        source, target = pair.source, pair.target
-        source.sql(f"{SHOP}; {ACCOUNT}")
-        replicate_by_itself(pair, MYSQL_REPLICA, "SOURCE_AUTO_POSITION = 1")
-        daemon = DaemonProcess(source, target, tmp_path)
-        daemon.configure()
-        with Application(source) as application:
-            for number in range(10):
-                for verb, more in (("takeover", ()), ("handover", ("--watch", "0.1"))):
-                    application.wait_for(5)
-                    words = ("--execute", "--admin-user", "root", "--config", str(daemon.config))
-                    killed_at(acts[verb][number % 4], tmp_path, verb, *words, *more)
-                    if not is_done(verb, target):
-                        move(daemon, verb, *more)
-                    assert is_done(verb, target)
-                    if verb == "takeover":
-                        catch_up(daemon)
-        wait_for_rows(pair)
-        assert target.sql(ROWS) == source.sql(ROWS)
-        pair.discard()
-
-
-def is_done(verb: str, target: Server) -> bool:
-    """Return whether the own replica of the target is gone, or runs."""
-    rows = target.sql("SHOW REPLICA STATUS")
-    return not rows if verb == "takeover" else bool(rows) and "Yes" in rows[0]

@@ -1,13 +1,15 @@
 """The state machine of a move, stopped after every act: what is undone, and in which order."""
 
 import asyncio
+import shutil
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mtsd.model.errors import MtsdError, NeedsPersonError
-from mtsd.operations.move.carrying_out import Hands, carry_out
+from mtsd.operations.move.carrying_out import Hands, carry_out, put_back
 from mtsd.operations.move.record import Record
 from mtsd.operations.move.steps import Act, Heading, Journey, MoveStep, Task
 
@@ -72,6 +74,17 @@ def test_what_cannot_be_undone_is_named_and_the_rest_is_undone() -> None:
     assert journey.way is Heading.PUT_BACK
 
 
+def test_where_two_might_apply_nothing_more_is_undone() -> None:
+    steps = (STEPS[0], replace(STEPS[2], holds="take over again"))
+    journey = Journey(steps)
+    while name_of(journey.due) != "d":
+        journey = journey.succeeded()
+    journey = journey.failed().failed()
+    assert journey.due is None
+    assert journey.held == "take over again"
+    assert [name_of(act) for act in journey.not_undone] == ["-d", "-b", "-a"]
+
+
 class Trip:
     """Carries out the steps, noting each task; the one named `bad` behaves as it says."""
 
@@ -130,6 +143,36 @@ async def test_an_error_a_time_out_and_an_interruption_put_everything_back(tmp_p
     assert [line.split("Z  ")[1] for line in kept.splitlines()] == [
         *trip.said, "interrupted. Everything is as it was before"
     ]  # fmt: skip
+
+
+async def test_neither_a_terminal_that_is_gone_nor_a_full_disk_ends_a_move(tmp_path: Path) -> None:
+    (folder := tmp_path / "gone").mkdir()
+    trip = Trip(folder, "d", fails)
+
+    def broken(_: str) -> None:
+        raise BrokenPipeError
+
+    trip.record = Record(broken, folder / "another.txt")
+    shutil.rmtree(folder)
+    assert (await trip.go()).endswith("Everything is as it was before")
+    assert trip.did == ["a", "b", "c", "-d", "-b", "-a"]
+    said: list[str] = []
+    folder.mkdir()
+    record = Record(said.append, folder / "report.txt")
+    shutil.rmtree(folder)
+    record.say("one")
+    record.say("two")
+    assert said[0] == "one"
+    assert "the move goes on" in said[1]
+    assert said[2:] == ["two"]
+
+
+async def test_what_was_killed_is_put_back_whatever_fails(tmp_path: Path) -> None:
+    trip = Trip(tmp_path, "-b", fails)
+    undoing = MoveStep("put back", (Task("-d", "-d"), Task("-b", "-b"), Task("-a", "-a")))
+    with pytest.raises(NeedsPersonError, match=r"do it by hand: -b\. Or run this again"):
+        await put_back(undoing, trip.hands, trip.record)
+    assert trip.did == ["-d", "-a"]
 
 
 async def test_a_report_is_not_written_over(tmp_path: Path) -> None:

@@ -11,15 +11,20 @@ from mtsd.control.status import Status
 from mtsd.operations.move.accounts import lacking, privileges_in
 from mtsd.operations.move.steps import Act, Heading, Journey, MoveStatement
 from mtsd.operations.move.switching import (
+    BY_A_SWITCH,
+    TILL_A_SWITCH,
     Opened,
     Switch,
     daemon_refusals,
     opened_differences,
+    own_replica_refusals,
+    put_back_refusals,
     steps_of,
     undoing_of,
 )
 from mtsd.operations.move.writers import ServerSession, Writers, cut_off, sessions_of
 from mtsd.wire.exchange import Value
+from mtsd.wire.replica_status import replica_status
 
 MYSQL = Switch("there", "back", Opened(False, False), Opened(True, False), events=("`a`.`e`",))
 STRICT = replace(MYSQL, target=Opened(True, True), kill=True)
@@ -139,6 +144,38 @@ def test_a_switch_that_was_killed_anywhere_can_be_put_back(switch: Switch) -> No
         assert put_back == first
         world, journey = world.after(journey.due), journey.succeeded()
     assert world.back_runs
+
+
+@pytest.mark.parametrize(
+    ("config", "back", "under_way"),
+    [
+        ("", "", "both"),
+        ("", TILL_A_SWITCH, "forth"),
+        (BY_A_SWITCH, TILL_A_SWITCH, "forth"),
+        (BY_A_SWITCH, "", "forth"),
+        (TILL_A_SWITCH, "", "back"),
+        (TILL_A_SWITCH, BY_A_SWITCH, "back"),
+        ("", BY_A_SWITCH, "back"),
+    ],
+)
+def test_only_the_switch_that_was_killed_is_put_back(
+    config: str, back: str, under_way: str
+) -> None:
+    shut = replace(MYSQL, source=Opened(True, True))
+    forth = put_back_refusals(shut, config, back, is_back=False)
+    assert bool(forth) == (under_way == "back")
+    reverse = put_back_refusals(shut, back, config, is_back=True)
+    assert bool(reverse) == (under_way == "forth")
+    assert all("leave out --back" in str(each) for each in reverse)
+    # Before anybody is shut out, what was switched last is no sign.
+    assert put_back_refusals(MYSQL, "", BY_A_SWITCH, is_back=False) == []
+
+
+def test_a_source_that_replicates_itself_is_refused() -> None:
+    row: dict[str, Value] = {"Channel_Name": "east", "Source_Host": "db0", "Source_Port": 3306}
+    runs = replica_status({**row, "Replica_SQL_Running": "Yes"})
+    (refused,) = own_replica_refusals("db1", [runs, replica_status(row)])
+    assert "channel 'east', from db0:3306" in str(refused)
 
 
 @pytest.mark.parametrize(

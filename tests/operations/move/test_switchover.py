@@ -3,6 +3,7 @@
 import shlex
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import partial
@@ -24,6 +25,9 @@ pytestmark = pytest.mark.servers
 
 START = f"sh -c '{sys.executable} -m mtsd run --standby --config {{config}} &'"
 SWITCHES = 100
+CONNECTIONS = 8
+RATE = 1_000
+"""Transactions a second that the application can make, if nothing holds it up."""
 KILLED_EVERY = 5
 KILLED_AT = (
     "fences it off till then", "waits until it stands by", "SET GLOBAL super_read_only = ON",
@@ -111,6 +115,8 @@ def test_there_and_back_under_a_load(tmp_path: Path) -> None:
                             assert "interrupted. Everything is as it was before" in said
                             application.wait_for(20)
                 assert source.sql("SELECT @@read_only") == [(1,)]
+                said = switch(back, forth, reverse, "--put-back", status=3)
+                assert "leave out --back" in said
                 said = switch(there, forth, reverse, "--put-back")
                 assert "put back: writers are on the source again" in said
                 application.wait_for(20)
@@ -140,7 +146,8 @@ def test_many_switches_some_of_them_killed(tmp_path: Path) -> None:
         with both_ways(pair, tmp_path) as (forth, reverse):
             forth.start()
             forth.wait_until_caught_up()
-            with Application(source, target) as application:
+            with Application(source, target, connections=CONNECTIONS) as application:
+                began = time.monotonic()
                 for number in range(SWITCHES):
                     is_there = target.sql("SELECT @@read_only") == [(0,)]
                     line = back if is_there else there
@@ -154,7 +161,8 @@ def test_many_switches_some_of_them_killed(tmp_path: Path) -> None:
                         continue
                     said = switch(line, forth, reverse)
                     pauses.append(pause_in(said))
-                    application.wait_for(10)
+                    application.wait_for(RATE // 2)
+                rate = len(application.acknowledged) / (time.monotonic() - began)
             wait_until(lambda: target.sql(ROWS) == source.sql(ROWS))
             rows = [what for _, what in source.sql(ROWS)]
             assert len(set(rows)) == len(rows)
@@ -162,7 +170,11 @@ def test_many_switches_some_of_them_killed(tmp_path: Path) -> None:
         pair.discard()
     pauses.sort()
     p50, p99 = pauses[len(pauses) // 2], pauses[-1 - len(pauses) // 100]
-    print(f"{len(pauses)} pauses: p50 {p50} ms, p99 {p99} ms; {len(rows)} rows")
+    print(
+        f"{len(pauses)} pauses: p50 {p50} ms, p99 {p99} ms; {len(rows)} rows, {rate:.0f} a second"
+        f" with the pauses, {application.fastest:.0f} in the fastest second"
+    )
+    assert application.fastest >= RATE
 
 
 @pytest.mark.long
