@@ -1,6 +1,6 @@
-"""A process that runs one query up to the current end of the log, to be killed and restarted.
+"""A process that runs one query, to be killed and restarted.
 
-Usage: python -m tests.spark.query_process JSON, with `master`, `options` and `place`.
+Usage: python -m tests.spark.query_process JSON, with `master`, `options`, `place` and `trigger`.
 """
 
 import json
@@ -25,7 +25,7 @@ def main(given: str) -> None:
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     register(spark)
-    Stream(spark, "", Path(wanted["place"]), wanted["options"]).run()
+    Stream(spark, "", Path(wanted["place"]), wanted["options"]).run(**wanted["trigger"])
 
 
 if __name__ == "__main__":

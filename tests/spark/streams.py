@@ -54,9 +54,9 @@ class Stream:
             if _SLOW_START not in str(query.exception()):
                 return query
 
-    def run(self) -> list[int]:
-        """Read what is available now; return the number of rows in each batch."""
-        query = self.start()
+    def run(self, **trigger: str | bool) -> list[int]:
+        """Run the query to its end, as `start` does; return the number of rows in each batch."""
+        query = self.start(**trigger)
         try:
             query.awaitTermination()
             return [progress.numInputRows for progress in query.recentProgress]
