@@ -57,8 +57,8 @@ def test_it_is_the_sources(spark: SparkSession, series: str, where: str, tmp_pat
                 "server_ids": "4401-4404",
             },
         }[where]  # fmt: skip
-        options |= {"shape": "changes", "schemas": "k", "max_bytes": "300k"}
-        stream = Stream(spark, "", tmp_path, {**options, "max_partition_bytes": "60k"})
+        options |= {"shape": "changes", "schemas": "k", "max_bytes": "2m"}
+        stream = Stream(spark, "", tmp_path, {**options, "max_partition_bytes": "200k"})
         workers = 0
         with evolving_load(server, lambda: first_needed(stream)) as load:
             for number in range(KILLS):
@@ -72,7 +72,6 @@ def test_it_is_the_sources(spark: SparkSession, series: str, where: str, tmp_pat
                     assert process.poll() is None, printed(stream)
                     kill(process)
         assert workers == KILLS // 2
-        stream.options["max_bytes"] = "4m"
         stream.run()
         wanted = selected(server)
         assert server.sql("SHOW BINARY LOGS")[0][0] > "binlog.000001"
