@@ -23,15 +23,15 @@ SETTINGS: dict[str, Value] = {"source.semi_sync": "applied", "source.semi_sync_l
 CLIENTS = 4
 
 
-def waiting_source(series: str, point: str) -> Pair:
-    """Return a pair whose source waits for a replica, if there is one, for as long as it takes."""
+def waiting_source(series: str, point: str, *, without_replica: bool) -> Pair:
+    """Return a pair whose source waits for as long as it takes; or only while it has a replica."""
     old = series != "9.7"
     prefix = prefix_of(series)
     options: dict[str, str | int | None] = {
         f"loose_{prefix}_enabled": 1,
         f"loose_{prefix}_timeout": 3_600_000,
         f"loose_{prefix}_wait_point": point,
-        f"loose_{prefix}_wait_no_{'slave' if old else 'replica'}": 0,
+        f"loose_{prefix}_wait_no_{'slave' if old else 'replica'}": int(without_replica),
     }
     if not old:
         options["plugin_load_add"] = "semisync_source.so"
@@ -109,29 +109,31 @@ def rows(server: Server) -> set[int]:
     ],
 )
 def test_the_source_is_killed(series: str, point: str, kills: int, tmp_path: Path) -> None:
-    with waiting_source(series, point) as pair:
+    with (
+        waiting_source(series, point, without_replica=True) as pair,
+        DaemonProcess(pair.source, pair.target, tmp_path, SETTINGS) as daemon,
+    ):
+        daemon.wait_until_running()
         run(pair.source, "CREATE DATABASE d", "CREATE TABLE d.t (a INT PRIMARY KEY)")
-        with DaemonProcess(pair.source, pair.target, tmp_path, SETTINGS) as daemon:
-            daemon.wait_until_caught_up()
-            before = 0
-            with Clients(pair.source) as clients:
-                for kill in range(kills):
-                    wait_until_acknowledging(daemon)
-                    time.sleep(0.3 + kill % 5 / 10)
-                    told = clients.kill_and_start()
-                    assert told - rows(pair.target) == set()
-                    assert len(told) > before
-                    before = len(told)
-            daemon.wait_until_caught_up()
-            assert rows(pair.source) == rows(pair.target)
-            assert sum(json_status(daemon)["semi_sync"]["latencies"]["groups"]) > 0
+        before = 0
+        with Clients(pair.source) as clients:
+            for kill in range(kills):
+                wait_until_acknowledging(daemon)
+                time.sleep(0.3 + kill % 5 / 10)
+                told = clients.kill_and_start()
+                assert told - rows(pair.target) == set()
+                assert len(told) > before
+                before = len(told)
+        daemon.wait_until_caught_up()
+        assert rows(pair.source) == rows(pair.target)
+        assert sum(json_status(daemon)["semi_sync"]["latencies"]["groups"]) > 0
 
 
 @pytest.mark.parametrize("series", ["9.7", "11.8"])
 def test_what_holds_the_target_up_holds_the_source_up_no_longer_than_the_limit(
     series: str, tmp_path: Path
 ) -> None:
-    with waiting_source(series, "AFTER_SYNC") as pair:
+    with waiting_source(series, "AFTER_SYNC", without_replica=False) as pair:
         run(pair.source, "CREATE DATABASE d", "CREATE TABLE d.t (a INT PRIMARY KEY)")
         with (
             DaemonProcess(pair.source, pair.target, tmp_path, SETTINGS) as daemon,
