@@ -12,8 +12,6 @@ import structlog
 
 from mtsd.apply.position.position_tables import PositionTables
 from mtsd.config import Settings
-from mtsd.model.error_numbers import NO_SUCH_TABLE
-from mtsd.model.errors import ServerError
 from mtsd.replica.core.endpoints import about_session, endpoint
 from mtsd.replica.guards.handed_over import fenced, read_fence
 from mtsd.wire.connection import Connection
@@ -44,28 +42,17 @@ async def stand_by(
             # What is set from here on is not in the answer.
             woken.clear()
             async with connection.answering():
-                found = await _why(connection, tables)
-            if found is None:
+                refused = fenced(await read_fence(connection, tables))
+            if refused is None:
                 return
             if not told:
                 told = True
-                log.info("stands by", because=found)
-            stands_by(found)
+                log.info("stands by", because=str(refused))
+            stands_by(str(refused))
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(woken.wait(), _LOOK_S)
     finally:
         connection.close()
-
-
-async def _why(connection: Connection, tables: PositionTables) -> str | None:
-    try:
-        refused = fenced(await read_fence(connection, tables))
-    except ServerError as error:
-        if error.number not in NO_SUCH_TABLE:
-            raise
-        # Nothing was ever handed over.
-        return None
-    return None if refused is None else str(refused)
 
 
 async def unless_stopped(work: Coroutine[Any, Any, T], stopping: asyncio.Event) -> T | None:

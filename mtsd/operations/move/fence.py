@@ -4,8 +4,6 @@ from mtsd.apply.position.handed_over_table import HandedOver
 from mtsd.apply.position.position_tables import PositionTables
 from mtsd.apply.session.retry import write
 from mtsd.config import Settings
-from mtsd.model.error_numbers import NO_SUCH_TABLE
-from mtsd.model.errors import ServerError
 from mtsd.operations.stopped_channel import begin, stopped_channel
 from mtsd.replica.core.endpoints import endpoint
 from mtsd.replica.guards.handed_over import read_fence
@@ -42,9 +40,5 @@ async def read_fence_of(settings: Settings) -> HandedOver | None:
         tables = PositionTables(settings.target.schema, settings.replica.channel)
         await make_neutral(connection)
         return await read_fence(connection, tables)
-    except ServerError as error:
-        if error.number not in NO_SUCH_TABLE:
-            raise
-        return None
     finally:
         connection.close()

@@ -2,7 +2,8 @@
 
 from mtsd.apply.position.handed_over_table import HandedOver
 from mtsd.apply.position.position_tables import PositionTables
-from mtsd.model.errors import NeedsPersonError
+from mtsd.model.error_numbers import NO_SUCH_TABLE
+from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.wire.connection import Connection
 
@@ -21,8 +22,17 @@ def fenced(fence: HandedOver | None) -> Refused | None:
 
 
 async def read_fence(connection: Connection, tables: PositionTables) -> HandedOver | None:
-    """Query the fence of a channel. Raises ServerError, ConnectionLostError."""
-    return tables.handed_over.fence(await connection.query(tables.handed_over.select()))
+    """Query the fence of a channel; None, too, where nothing was ever handed over.
+
+    Raises ServerError, ConnectionLostError.
+    """
+    try:
+        rows = await connection.query(tables.handed_over.select())
+    except ServerError as error:
+        if error.number not in NO_SUCH_TABLE:
+            raise
+        return None
+    return tables.handed_over.fence(rows)
 
 
 async def require_no_fence(connection: Connection, tables: PositionTables) -> None:
