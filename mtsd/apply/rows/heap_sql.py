@@ -15,6 +15,7 @@ found in a list, are left to be changed one by one.
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from mtsd.apply.rows.image_reading import literals_of
 from mtsd.apply.tables.table_layout import LayoutColumn, TableLayout
 from mtsd.binlog.values.column_format import ColumnFormat
 from mtsd.binlog.values.column_type import ColumnType
@@ -57,7 +58,7 @@ def heap_changes(
         size = 0
         for place in places:
             images = before[place], after[place] if after else before[place]
-            length = sum(len(each) for image in images for each in _literals(image))
+            length = sum(len(each) for image in images for each in literals_of(image))
             if size + length > limit or len(run) >= _MAX_ROWS:
                 if len(run) >= _FEWEST:
                     yield _statement(layout, given, before, after, run)
@@ -104,7 +105,7 @@ def _statement(
     sets = [layout.formats[index].type is ColumnType.SET for index in written]
     new: list[bytes] = []
     for row, place in zip(rows, places, strict=True):
-        values = [*row, *map(_new, _literals(after[place]), sets)]
+        values = [*row, *map(_new, literals_of(after[place]), sets)]
         if new:
             new.append(b"SELECT " + b",".join(values))
             continue
@@ -146,7 +147,3 @@ def _new(literal: bytes, is_set: bool) -> bytes:
     of 64 members would lose some.
     """
     return b"CAST(%b AS UNSIGNED)" % literal if is_set else literal
-
-
-def _literals(image: RowImage) -> list[bytes]:
-    return [value if isinstance(value, bytes) else b"NULL" for value in image.values]

@@ -5,11 +5,11 @@ from typing import Final
 
 from mtsd.apply.tables.table_layout import TableLayout
 from mtsd.binlog.bytes.cursor import Cursor
+from mtsd.binlog.events.rows import without_a_column
 from mtsd.binlog.values.column_type import ColumnType
 from mtsd.binlog.values.column_values import Convert
 from mtsd.binlog.values.json_diff import parse_json_diffs
 from mtsd.binlog.values.row_image import ImageDecoder, RowImage
-from mtsd.model.errors import BinlogError
 
 _PARTIAL_JSON: Final = 1
 NULL: Final = b"NULL"
@@ -18,7 +18,7 @@ NULL: Final = b"NULL"
 def require_progress(start: int, at: int, end: int) -> None:
     """Raise BinlogError if a row image, of an event with `end` bytes, is empty."""
     if at == start:
-        raise BinlogError(f"row event: {end - at} bytes of rows without a column")
+        raise without_a_column(end - at)
 
 
 def columns_present(bitmap: bytes, width: int) -> list[int]:

@@ -1,16 +1,12 @@
-"""What the rows of one table without any index come to (`mtsd.apply.rows.netrows`)."""
+"""What the rows of one table without any index come to (`mtsd.apply.rows.net_rows`)."""
 
 from typing import Final
 
 from mtsd.apply.rows.net_table import DELETED, INSERTED, UPDATED, LaidOut, NetRow, RowsHead
 from mtsd.apply.tables.table_layout import TableLayout
 from mtsd.binlog.bytes.event_type import EventType
-from mtsd.binlog.events.rows import DELETES, INSERTS, UPDATES
-from mtsd.model.errors import BinlogError
+from mtsd.binlog.events.rows import DELETE_KINDS, INSERT_KINDS, UPDATE_KINDS, without_a_column
 
-_INSERTS: Final = frozenset(kind.value for kind in INSERTS)
-_UPDATES: Final = frozenset(kind.value for kind in UPDATES)
-_DELETES: Final = frozenset(kind.value for kind in DELETES)
 _PARTIAL_UPDATE: Final[int] = EventType.PARTIAL_UPDATE_ROWS_EVENT.value
 
 
@@ -51,19 +47,19 @@ class NetHeap:
             start = at
             at = head.before.read(event, at, nothing)
             image = event[start:at]
-            if kind in _INSERTS:
+            if kind in INSERT_KINDS:
                 self._insert(image)
-            elif kind in _DELETES:
+            elif kind in DELETE_KINDS:
                 self._delete(image)
             else:
                 middle = at
                 at = head.after.read(event, at, nothing)
                 self._update(image, event[middle:at])
             if at == start:
-                raise BinlogError(f"row event: {end - at} bytes of rows without a column")
+                raise without_a_column(end - at)
         state = UPDATED
-        if kind not in _UPDATES:
-            state = INSERTED if kind in _INSERTS else DELETED
+        if kind not in UPDATE_KINDS:
+            state = INSERTED if kind in INSERT_KINDS else DELETED
         self._heads[state] = head
         return True
 

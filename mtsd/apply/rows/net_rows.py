@@ -24,14 +24,13 @@ from mtsd.apply.rows.net_table import FLAGS_AT, PHASES, LaidOut, NetTable
 from mtsd.apply.tables.table_layout import TableLayout
 from mtsd.binlog.events.rows import (
     DUMMY_TABLE_ID,
-    INSERTS,
+    INSERT_KINDS,
     NO_FOREIGN_KEY_CHECKS,
     STMT_END,
     USE_SQL_FOREIGN_KEY,
 )
 
 _CASCADES_NOT: Final = NO_FOREIGN_KEY_CHECKS | USE_SQL_FOREIGN_KEY
-_INSERTS: Final = frozenset(kind.value for kind in INSERTS)
 _DUMMY: Final = DUMMY_TABLE_ID.to_bytes(6, "little")
 
 
@@ -51,7 +50,7 @@ class NetRows:
             return
         flags = event[FLAGS_AT] | event[FLAGS_AT + 1] << 8
         flags &= ~STMT_END
-        if layout.cascades and event[4] not in _INSERTS and not flags & _CASCADES_NOT:
+        if layout.cascades and event[4] not in INSERT_KINDS and not flags & _CASCADES_NOT:
             self._take_all()
             self._into.append((event, layout))
             return

@@ -5,7 +5,13 @@ from typing import Final
 from mtsd.apply.tables.table_layout import TableLayout
 from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.bytes.header import HEADER_SIZE
-from mtsd.binlog.events.rows import DELETES, INSERTS, UPDATES, parse_rows_header
+from mtsd.binlog.events.rows import (
+    DELETE_KINDS,
+    INSERT_KINDS,
+    UPDATE_KINDS,
+    parse_rows_header,
+    without_a_column,
+)
 from mtsd.binlog.values.key_images import Images
 from mtsd.model.errors import BinlogError
 
@@ -15,9 +21,6 @@ LaidOut = tuple[bytes, TableLayout]
 """A row event, and how the rows of its table are written."""
 _Read = tuple[Key, bytes, bytes]
 """A row of an event, by its key: its first image, and its last one."""
-_INSERTS: Final = frozenset(kind.value for kind in INSERTS)
-_UPDATES: Final = frozenset(kind.value for kind in UPDATES)
-_DELETES: Final = frozenset(kind.value for kind in DELETES)
 _PARTIAL_UPDATE: Final[int] = EventType.PARTIAL_UPDATE_ROWS_EVENT.value
 FLAGS_AT: Final = HEADER_SIZE + 6
 INSERTED: Final = 0
@@ -126,12 +129,12 @@ class NetTable:
         head = self._head(event)
         if not head.known:
             return False
-        is_update = kind in _UPDATES
+        is_update = kind in UPDATE_KINDS
         if not self._fits(head, kind):
             return False
         # Flags and time of the event that it becomes are those that the table has now.
         head.start = event[: head.rows_at]
-        is_insert = kind in _INSERTS
+        is_insert = kind in INSERT_KINDS
         read = self._read_updates(event, head) if is_update else self._read(event, head)
         if read is None:
             return False
@@ -223,11 +226,11 @@ class NetTable:
 
         They have to have the same columns.
         """
-        if kind not in _DELETES:
+        if kind not in DELETE_KINDS:
             for other in (self._inserts, self._updates):
                 if other is not None and other.second != head.second:
                     return False
-        if kind not in _INSERTS:
+        if kind not in INSERT_KINDS:
             for other in (self._deletes, self._updates):
                 if other is not None and other.bitmaps != head.bitmaps:
                     return False
@@ -243,7 +246,7 @@ class NetTable:
             start = at
             at = head.before.read(event, at, values)
             if at == start:
-                raise BinlogError(f"row event: {end - at} bytes of rows without a column")
+                raise without_a_column(end - at)
             image = event[start:at]
             found.append((tuple([values[slot] for slot in slots]), image, image))
         return found
@@ -266,7 +269,7 @@ class NetTable:
             middle = at
             at = head.after.read(event, at, values)
             if at == start:
-                raise BinlogError(f"row event: {end - at} bytes of rows without a column")
+                raise without_a_column(end - at)
             if values != held:
                 return None
             found.append((tuple([held[slot] for slot in slots]), before, event[middle:at]))

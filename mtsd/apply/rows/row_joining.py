@@ -11,14 +11,12 @@ from collections.abc import Hashable, Sequence
 from typing import Final
 
 from mtsd.binlog.bytes.event_type import EventType
-from mtsd.binlog.events.rows import DUMMY_TABLE_ID, UPDATES, VERSION_1
+from mtsd.binlog.events.rows import DUMMY_TABLE_ID, UPDATE_KINDS, VERSION_1_KINDS
 from mtsd.binlog.values.row_keys import table_id_of
 from mtsd.model.group import Group
 from mtsd.model.step import Rows
 
 _TABLE_MAP: Final[int] = EventType.TABLE_MAP_EVENT.value
-_UPDATES: Final = frozenset(kind.value for kind in UPDATES)
-_VERSION_1: Final = frozenset(kind.value for kind in VERSION_1)
 _WIDE: Final = 251
 """From so many columns on, their number takes more than one byte."""
 LARGEST: Final = 1 << 16
@@ -37,7 +35,7 @@ class _Head:
 
     def __init__(self, table: "_Table", kind: int, origin: bytes, rest: bytes) -> None:
         self.table = table
-        self.is_update = kind in _UPDATES
+        self.is_update = kind in UPDATE_KINDS
         self.origin = origin
         self.rest = rest
         self.rows_at = 27 + len(rest)
@@ -65,12 +63,12 @@ class _Table:
             and event[:9] == latest.origin
         ):
             return latest
-        at = 27 if kind in _VERSION_1 else 27 + event[27] + (event[28] << 8)
+        at = 27 if kind in VERSION_1_KINDS else 27 + event[27] + (event[28] << 8)
         width = event[at]
         if width >= _WIDE:
             return None
         bitmap = (width + 7) >> 3
-        at += 1 + (bitmap + bitmap if kind in _UPDATES else bitmap)
+        at += 1 + (bitmap + bitmap if kind in UPDATE_KINDS else bitmap)
         origin = event[:9]
         rest = event[27:at]
         known = self._heads.get((origin, rest))

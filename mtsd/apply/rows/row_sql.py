@@ -25,13 +25,11 @@ from mtsd.apply.session.family import MYSQL, TargetFamily
 from mtsd.apply.sql.json_changes import changed_document
 from mtsd.apply.tables.table_layout import Comparison, TableLayout, at_instant
 from mtsd.binlog.bytes.event_type import EventType
-from mtsd.binlog.events.rows import DUMMY_TABLE_ID, INSERTS, UPDATES, parse_rows_header
+from mtsd.binlog.events.rows import DUMMY_TABLE_ID, INSERT_KINDS, UPDATE_KINDS, parse_rows_header
 from mtsd.binlog.values.column_type import ColumnType
 from mtsd.binlog.values.row_image import RowImage
 from mtsd.model.errors import BinlogError
 
-_INSERTS: Final = frozenset(kind.value for kind in INSERTS)
-_UPDATES: Final = frozenset(kind.value for kind in UPDATES)
 _PARTIAL_UPDATE: Final = EventType.PARTIAL_UPDATE_ROWS_EVENT.value
 STRICT: Final = (b"", b"")
 """In place of what is lenient in the target's family."""
@@ -95,10 +93,10 @@ class RowSql:
         first = columns_present(event[header.bitmaps_at : header.bitmaps_at + size], header.width)
         kind = event[4]
         at = header.rows_at
-        if kind in _UPDATES:
+        if kind in UPDATE_KINDS:
             second = columns_present(event[header.bitmaps_at + size : header.rows_at], header.width)
             yield from self._updates(event, at, layout, first, second)
-        elif kind in _INSERTS:
+        elif kind in INSERT_KINDS:
             yield from self._inserts(event, at, layout, first)
         else:
             yield from self._deletes(event, at, layout, first)

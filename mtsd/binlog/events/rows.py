@@ -49,6 +49,11 @@ ROW_EVENTS = VERSION_1 | VERSION_2
 INSERTS = frozenset({EventType.WRITE_ROWS_EVENT_V1, EventType.WRITE_ROWS_EVENT})
 DELETES = frozenset({EventType.DELETE_ROWS_EVENT_V1, EventType.DELETE_ROWS_EVENT})
 
+INSERT_KINDS: Final = frozenset(kind.value for kind in INSERTS)
+"""These kinds as the number that an event has in its header."""
+UPDATE_KINDS: Final = frozenset(kind.value for kind in UPDATES)
+DELETE_KINDS: Final = frozenset(kind.value for kind in DELETES)
+VERSION_1_KINDS: Final = frozenset(kind.value for kind in VERSION_1)
 
 DUMMY_TABLE_ID = 0xFFFFFF
 """An event of this table contains no rows: it only ends a statement."""
@@ -110,3 +115,8 @@ def parse_rows_header(event: bytes) -> RowsHeader:
 def deletes_rows(events: Iterable[bytes]) -> bool:
     """Return whether one of some events deletes rows."""
     return any(event[4] in DELETES for event in events)
+
+
+def without_a_column(size: int) -> BinlogError:
+    """Return the error of an event that ends with `size` bytes of rows, and has no columns."""
+    return BinlogError(f"row event: {size} bytes of rows without a column")

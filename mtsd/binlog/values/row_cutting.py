@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from mtsd.binlog.bytes.event_type import EventType
+from mtsd.binlog.events.rows import without_a_column
 from mtsd.binlog.values.column_format import ColumnFormat
 from mtsd.binlog.values.column_type import ColumnType
 from mtsd.binlog.values.row_keys import KeyReader, RowKey, add_key
-from mtsd.model.errors import BinlogError
 
 _PARTIAL_UPDATE: int = EventType.PARTIAL_UPDATE_ROWS_EVENT.value
 _INTEGERS: Final = frozenset(
@@ -71,7 +71,7 @@ class RowCutter(KeyReader):
             if is_update:
                 at = self._read_after(event, at, plan)
             if at == start:
-                raise BinlogError(f"row event: {end - at} bytes of rows without a column")
+                raise without_a_column(end - at)
             ends.append(at)
             hashes: list[int] = []
             referred: list[int] = []

@@ -12,7 +12,14 @@ from typing import Final, NamedTuple
 
 from mtsd.binlog.bytes.cursor import Cursor
 from mtsd.binlog.bytes.event_type import EventType
-from mtsd.binlog.events.rows import DUMMY_TABLE_ID, UPDATES, RowsHeader, parse_rows_header
+from mtsd.binlog.events.rows import (
+    DELETE_KINDS,
+    DUMMY_TABLE_ID,
+    UPDATE_KINDS,
+    RowsHeader,
+    parse_rows_header,
+    without_a_column,
+)
 from mtsd.binlog.events.table_map import TableMap
 from mtsd.binlog.values.column_format import ColumnFormat, column_formats, json_columns
 from mtsd.binlog.values.column_values import Convert, Value, converter
@@ -22,10 +29,6 @@ from mtsd.binlog.values.table_metadata import OptionalMetadata
 from mtsd.model.errors import BinlogError
 
 _PARTIAL_UPDATE: Final[int] = EventType.PARTIAL_UPDATE_ROWS_EVENT.value
-_UPDATES: Final = frozenset(kind.value for kind in UPDATES)
-_DELETES: Final = frozenset(
-    {EventType.DELETE_ROWS_EVENT.value, EventType.DELETE_ROWS_EVENT_V1.value}
-)
 _PARTIAL_JSON: Final = 1
 _NO_COLUMNS: Final = frozenset[int]()
 
@@ -115,10 +118,6 @@ class ImageDecoder:
         return RowImage(self.columns, tuple(values)), at
 
 
-def _without_a_column(size: int) -> BinlogError:
-    return BinlogError(f"row event: {size} bytes of rows without a column")
-
-
 def _placed(error: BinlogError, column: ColumnFormat, at: int) -> BinlogError:
     text = str(error)
     if text.startswith(column.where):
@@ -169,9 +168,9 @@ class RowDecoder:
                     )
             return
         decoder = self._decoder(first)
-        later = self._decoder(second) if kind in _UPDATES else decoder
-        is_update = kind in _UPDATES
-        is_delete = kind in _DELETES
+        later = self._decoder(second) if kind in UPDATE_KINDS else decoder
+        is_update = kind in UPDATE_KINDS
+        is_delete = kind in DELETE_KINDS
         at = header.rows_at
         end = len(event)
         while at < end:
@@ -185,7 +184,7 @@ class RowDecoder:
             else:
                 yield RowChange(None, image)
             if at == start:
-                raise _without_a_column(end - at)
+                raise without_a_column(end - at)
 
     def ends(self, event: bytes) -> list[int]:
         """Return where each row of a row event ends; no values have to be `wanted`.
@@ -208,17 +207,17 @@ class RowDecoder:
             image, at = decoder.read(event, at)
             before: RowImage | None = None
             after: RowImage | None = None
-            if kind in _UPDATES:
+            if kind in UPDATE_KINDS:
                 before = image
                 if kind == _PARTIAL_UPDATE:
                     diffs, at = self._partial(event, at)
                 after, at = self._decoder(second, diffs).read(event, at)
-            elif kind in _DELETES:
+            elif kind in DELETE_KINDS:
                 before = image
             else:
                 after = image
             if at == start:
-                raise _without_a_column(end - at)
+                raise without_a_column(end - at)
             yield PlacedRow(before, after, self._columns_of(diffs), at)
 
     def bitmaps(self, event: bytes, header: RowsHeader) -> tuple[bytes, bytes]:
@@ -234,7 +233,7 @@ class RowDecoder:
             )
         size = (width + 7) >> 3
         first = event[header.bitmaps_at : header.bitmaps_at + size]
-        if event[4] not in _UPDATES:
+        if event[4] not in UPDATE_KINDS:
             return first, first
         return first, event[header.bitmaps_at + size : header.rows_at]
 

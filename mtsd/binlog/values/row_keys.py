@@ -12,17 +12,19 @@ from typing import Final, NamedTuple
 from mtsd.binlog.bytes.cursor import Cursor
 from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.bytes.header import HEADER_SIZE
-from mtsd.binlog.events.rows import DUMMY_TABLE_ID, UPDATES, VERSION_1, parse_rows_header
+from mtsd.binlog.events.rows import (
+    DELETE_KINDS,
+    DUMMY_TABLE_ID,
+    UPDATE_KINDS,
+    VERSION_1_KINDS,
+    parse_rows_header,
+    without_a_column,
+)
 from mtsd.binlog.values.column_format import ColumnFormat, json_columns
 from mtsd.binlog.values.key_images import Images
 from mtsd.model.errors import BinlogError
 
 _PARTIAL_UPDATE: Final[int] = EventType.PARTIAL_UPDATE_ROWS_EVENT.value
-_UPDATES: Final = frozenset(kind.value for kind in UPDATES)
-_DELETES: Final = frozenset(
-    {EventType.DELETE_ROWS_EVENT.value, EventType.DELETE_ROWS_EVENT_V1.value}
-)
-_VERSION_1: Final = frozenset(kind.value for kind in VERSION_1)
 _PARTIAL_JSON: Final = 1
 _WIDE: Final = 251
 """From so many columns on, their number takes more than one byte."""
@@ -117,7 +119,7 @@ class RowPlan:
         self.head = b""
         self.rows_at = 0
         size = (len(formats) + 7) >> 3
-        self.is_update = is_update = kind in _UPDATES
+        self.is_update = is_update = kind in UPDATE_KINDS
         before = _columns(bitmaps[:size])
         after = _columns(bitmaps[size:]) if is_update else before
         used: list[RowKey] = []
@@ -127,7 +129,7 @@ class RowPlan:
             if is_update and not key.always and columns.isdisjoint(after):
                 # It remains as it is.
                 continue
-            if not columns <= before or (kind in _DELETES and key.cascades_deletes):
+            if not columns <= before or (kind in DELETE_KINDS and key.cascades_deletes):
                 self.is_known = False
             used.append(key)
         wanted = sorted({part.column for key in used for part in key.parts})
@@ -204,7 +206,7 @@ class KeyReader:
             if is_update:
                 at = self._read_after(event, at, plan)
             if at == start:
-                raise BinlogError(f"row event: {end - at} bytes of rows without a column")
+                raise without_a_column(end - at)
             for key in keys:
                 into = references if key.refers else rows
                 if not add_key(key, before, after, into, is_update):
@@ -248,7 +250,7 @@ class KeyReader:
         end = len(event)
         width = -1
         at = 27
-        if end > 29 and kind not in _VERSION_1:
+        if end > 29 and kind not in VERSION_1_KINDS:
             at += event[27] | event[28] << 8
         if at < end:
             width = event[at]
@@ -263,7 +265,7 @@ class KeyReader:
                 )
             return header.rows_at, event[header.bitmaps_at : header.rows_at]
         size = (width + 7) >> 3
-        if kind in _UPDATES:
+        if kind in UPDATE_KINDS:
             size += size
         rows_at = at + 1 + size
         if rows_at > end:

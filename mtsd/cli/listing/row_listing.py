@@ -4,10 +4,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.bytes.header import HEADER_SIZE
 from mtsd.binlog.events.gtid_event import GtidEvent
-from mtsd.binlog.events.rows import DUMMY_TABLE_ID, STMT_END, UPDATES, RowsHeader
+from mtsd.binlog.events.rows import DUMMY_TABLE_ID, INSERT_KINDS, STMT_END, UPDATE_KINDS, RowsHeader
 from mtsd.binlog.events.table_map import TableMap
 from mtsd.binlog.values.row_image import RowDecoder, RowImage
 from mtsd.cli.listing.event_listing import EventLine
@@ -23,8 +22,6 @@ from mtsd.cli.listing.shown_values import (
 from mtsd.cli.output import json_of
 from mtsd.model.errors import BinlogError, NotSupportedError
 
-_UPDATES: Final = frozenset(kind.value for kind in UPDATES)
-_INSERTS: Final = frozenset({EventType.WRITE_ROWS_EVENT.value, EventType.WRITE_ROWS_EVENT_V1.value})
 _MAX_TABLES: Final = 1024
 
 Image = tuple[tuple[str, Shown], ...]
@@ -184,9 +181,9 @@ class _TableRows:
 
 
 def _operation(kind: int) -> str:
-    if kind in _UPDATES:
+    if kind in UPDATE_KINDS:
         return "update"
-    return "insert" if kind in _INSERTS else "delete"
+    return "insert" if kind in INSERT_KINDS else "delete"
 
 
 def _image_text(image: Image) -> str:

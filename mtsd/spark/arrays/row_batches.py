@@ -12,7 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 from mtsd.binlog.bytes.event_type import EventType
-from mtsd.binlog.events.rows import DUMMY_TABLE_ID, UPDATES, VERSION_2, parse_rows_header
+from mtsd.binlog.events.rows import (
+    DELETE_KINDS,
+    DUMMY_TABLE_ID,
+    UPDATE_KINDS,
+    VERSION_2,
+    parse_rows_header,
+)
 from mtsd.binlog.events.table_map import TableMap
 from mtsd.binlog.values.column_type import ColumnType
 from mtsd.binlog.values.row_image import RowDecoder
@@ -24,12 +30,8 @@ from mtsd.spark.arrays.lockstep import PADDING, Buffer, ImageLayout, Places, Ste
 from mtsd.spark.arrays.partial_updates import PartialUpdates
 from mtsd.spark.arrays.text_arrays import binary_array, checked
 
-_UPDATES: Final = frozenset(kind.value for kind in UPDATES)
 _PLAIN: Final = frozenset(kind.value for kind in VERSION_2)
 _PARTIAL_UPDATE: Final[int] = EventType.PARTIAL_UPDATE_ROWS_EVENT.value
-_DELETES: Final = frozenset(
-    {EventType.DELETE_ROWS_EVENT.value, EventType.DELETE_ROWS_EVENT_V1.value}
-)
 _LARGEST: Final = 64 << 20
 """The most bytes of events in a batch, unless it is a single event."""
 _LARGEST_COMPRESSED: Final = 1 << 20
@@ -102,7 +104,7 @@ class RowBatches:
         self._dates = dates
         bitmap = (len(self.formats) + 7) >> 3
         self._plain_ends = {
-            kind: 30 + bitmap * (1 + (kind in _UPDATES))
+            kind: 30 + bitmap * (1 + (kind in UPDATE_KINDS))
             for kind in (_PLAIN if len(self.formats) < 251 else ())
         }
         """Where rows begin in version 2 events without extra data, by event type."""
@@ -169,8 +171,8 @@ class RowBatches:
         self, group: "_Group", members: Sequence[int], events: Sequence[bytes]
     ) -> RowBatch:
         kind = group.kind
-        before = self._layout(group.first) if kind in _UPDATES or kind in _DELETES else None
-        after = None if kind in _DELETES else self._layout(group.second)
+        before = self._layout(group.first) if kind in UPDATE_KINDS or kind in DELETE_KINDS else None
+        after = None if kind in DELETE_KINDS else self._layout(group.second)
         chosen = [events[number] for number in members]
         is_partial = kind == _PARTIAL_UPDATE
         if is_partial and before is not None and after is not None:
@@ -180,7 +182,7 @@ class RowBatches:
         sizes = np.fromiter(map(len, chosen), np.int64, len(chosen))
         ends = np.cumsum(sizes)
         found = walk(buffer, ends - sizes + group.rows_at, ends, before, after)
-        wants_before, wants_after = self._of_updates if kind in _UPDATES else (True, True)
+        wants_before, wants_after = self._of_updates if kind in UPDATE_KINDS else (True, True)
         of_before: Collection[int] = self.wanted
         if not wants_before:
             of_before = self.wanted.difference(() if after is None else after.present)
