@@ -16,6 +16,7 @@ from mtsd.apply.session.session import TargetSession
 from mtsd.apply.session.session_settings import SessionSettings
 from mtsd.config import Settings
 from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, fetch_status
+from mtsd.control.status import Status
 from mtsd.model.errors import NeedsPersonError
 from mtsd.operations.recorded import read_rows
 from mtsd.replica.core.endpoints import endpoint
@@ -155,16 +156,24 @@ async def _looked_at(connection: Connection, tables: PositionTables) -> StoppedC
     )  # fmt: skip
 
 
-async def _refuse_running(settings: Settings) -> None:
-    """Raise NeedsPersonError if the channel's daemon answers on this machine."""
+async def answering_daemon(settings: Settings) -> Status | None:
+    """Return the status of the daemon that answers on the status socket; None if none does.
+
+    What answers there may be something else, and the daemon on another machine: only the channel's
+    lock tells whether one holds it.
+    """
     socket = settings.status.socket
     if socket is None:
-        return
+        return None
     try:
-        status = await asyncio.to_thread(fetch_status, socket)
+        return await asyncio.to_thread(fetch_status, socket)
     except (DaemonUnavailableError, DaemonRefusedError):
-        # Whatever that is: the channel's lock tells whether a daemon holds it.
-        return
+        return None
+
+
+async def _refuse_running(settings: Settings) -> None:
+    """Raise NeedsPersonError if the channel's daemon answers on this machine."""
+    status = await answering_daemon(settings)
     channel = settings.replica.channel
     # One that an error has stopped, and that stays, holds nothing on the target, and one that
     # stands by neither.
@@ -172,8 +181,8 @@ async def _refuse_running(settings: Settings) -> None:
         return
     if (status.channel, status.target) == (channel, settings.target.address):
         raise NeedsPersonError(
-            f"a daemon is running on channel {channel!r} of this target, and answers on {socket}:"
-            f" {_STOP_IT}"
+            f"a daemon is running on channel {channel!r} of this target, and answers on"
+            f" {settings.status.socket}: {_STOP_IT}"
         )
 
 

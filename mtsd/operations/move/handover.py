@@ -13,7 +13,6 @@ from typing import Final
 
 from mtsd.config import Settings
 from mtsd.config.settings import EndpointSettings
-from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, fetch_status
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
@@ -23,7 +22,8 @@ from mtsd.operations.move.downstream import readers_of
 from mtsd.operations.move.fence import remove_fence, set_fence
 from mtsd.operations.move.handing import Handing, refusals, steps_of
 from mtsd.operations.move.how import HowToMove
-from mtsd.operations.move.own_channel import OwnChannel, find_channel
+from mtsd.operations.move.log_end import read_executed
+from mtsd.operations.move.own_channel import OwnChannel, find_channel, words_of
 from mtsd.operations.move.own_settings import Difference, require_accepted
 from mtsd.operations.move.own_statements import ReplicaAccount, only_here
 from mtsd.operations.move.record import Record
@@ -31,6 +31,7 @@ from mtsd.operations.move.source_now import SourceNow, read_source_now
 from mtsd.operations.move.takeover import OWN_REPLICA, Found, place_of
 from mtsd.operations.position import Meant, set_position
 from mtsd.operations.recorded import Recorded, read_recorded
+from mtsd.operations.stopped_channel import answering_daemon
 from mtsd.replica.guards.executed_beyond import count_missing
 from mtsd.source.continuation import shown
 from mtsd.wire.replica_status import ReplicaStatus, own_channels
@@ -133,15 +134,11 @@ def _where(source: EndpointSettings, own: OwnReplica) -> tuple[str, int]:
 
 async def _executed(session: AdminSession, target: ServerTraits) -> tuple[GtidSet, str]:
     """Return what the target has executed by GTID, and on a MariaDB its gtid_slave_pos."""
-    if target.gtid_mode:
-        ((executed,),) = await session.query("SELECT @@GLOBAL.gtid_executed")
-        return GtidSet.parse(str(executed)), ""
-    if target.server.mysql == target.server.number:
-        return GtidSet(), ""
-    ((logged, follows),) = await session.query(
-        "SELECT @@GLOBAL.gtid_binlog_pos, @@GLOBAL.gtid_slave_pos"
-    )
-    return GtidSet.parse(str(logged)), str(follows)
+    executed = await read_executed(session, target) or GtidSet()
+    if not words_of(target.server).follows_variable:
+        return executed, ""
+    ((follows,),) = await session.query("SELECT @@GLOBAL.gtid_slave_pos")
+    return executed, str(follows)
 
 
 def _left_behind(recorded: Recorded) -> list[Difference]:
@@ -179,7 +176,7 @@ async def _lines(settings: Settings, session: AdminSession, handing: Handing) ->
     mark = handing.recorded.channel.mark
     place = shown(mark.gtids) if handing.by_gtid and mark.gtids else str(mark.position)
     lines = [f"mtsd is at {place}"]
-    if await asyncio.to_thread(_runs, settings):
+    if await answering_daemon(settings) is not None:
         lines.append("mtsd runs: stop it before (systemctl disable --now mtsd)")
     if handing.recorded.skipped:
         lines.append(
@@ -196,15 +193,6 @@ async def _lines(settings: Settings, session: AdminSession, handing: Handing) ->
             f" GTID_SUBTRACT('{handing.unknown}', @@GLOBAL.gtid_executed))"
         )
     return lines
-
-
-def _runs(settings: Settings) -> bool:
-    if settings.status.socket is None:
-        return False
-    try:
-        return fetch_status(settings.status.socket) is not None
-    except (DaemonUnavailableError, DaemonRefusedError):
-        return False
 
 
 class _Work:

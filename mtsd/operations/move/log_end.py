@@ -37,13 +37,21 @@ class LogEnd:
         return f"GTID {shown(self.gtids)}" if self.gtids is not None else str(self.position)
 
 
-async def read_end(session: AdminSession, traits: ServerTraits) -> LogEnd:
-    """Query where a server's log ends, on which nothing writes. Raises ServerError."""
+async def read_executed(session: AdminSession, traits: ServerTraits) -> GtidSet | None:
+    """Query what a server has executed by GTID; None if it has none. Raises ServerError."""
     if words_of(traits.server).follows_variable:
         ((gtids,),) = await session.query("SELECT @@GLOBAL.gtid_binlog_pos")
-        return LogEnd(GtidSet.parse(str(gtids)), NOWHERE)
-    if traits.gtid_mode:
+    elif traits.gtid_mode:
         ((gtids,),) = await session.query("SELECT @@GLOBAL.gtid_executed")
-        return LogEnd(GtidSet.parse(str(gtids)), NOWHERE)
+    else:
+        return None
+    return GtidSet.parse(str(gtids))
+
+
+async def read_end(session: AdminSession, traits: ServerTraits) -> LogEnd:
+    """Query where a server's log ends, on which nothing writes. Raises ServerError."""
+    executed = await read_executed(session, traits)
+    if executed is not None:
+        return LogEnd(executed, NOWHERE)
     file, offset, *_ = (await session.query(binlog_status(traits.version)))[0]
     return LogEnd(None, Position(str(file), int(str(offset))))
