@@ -11,7 +11,7 @@ Replication"):
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 
@@ -113,15 +113,8 @@ MYSQL_REPLICA: Final = ReplicaWords(
     follows_variable=False,
     asks_for_key=True,
 )
-MYSQL_SLAVE: Final = ReplicaWords(
-    replica="SLAVE",
-    source="MASTER",
-    changes="CHANGE MASTER",
-    named_within=False,
-    fills_gaps="SQL_AFTER_MTS_GAPS",
-    by_gtid=("SOURCE_AUTO_POSITION", "1"),
-    follows_variable=False,
-    asks_for_key=True,
+MYSQL_SLAVE: Final = replace(
+    MYSQL_REPLICA, replica="SLAVE", source="MASTER", changes="CHANGE MASTER"
 )
 MARIADB_REPLICA: Final = ReplicaWords(
     replica="SLAVE",
