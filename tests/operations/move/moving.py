@@ -33,9 +33,17 @@ def insert(source: Server, *what: str) -> None:
         source.sql(f"INSERT INTO shop.orders (what) VALUES ('{each}')")
 
 
-def replicate_by_itself(pair: Pair, words: ReplicaWords, by_gtid: str) -> None:
-    """Let the target's own replica read from the source; `by_gtid` is the option for the place."""
+def shop_by_itself(pair: Pair, words: ReplicaWords, by_gtid: str, *more: str) -> None:
+    """Make a shop on the source, and what `more` makes, which the target's own replica applies."""
+    pair.source.sql("; ".join((SHOP, *more)))
     replicate(pair.source, pair.target, words, by_gtid)
+
+
+def configured(pair: Pair, folder: Path) -> DaemonProcess:
+    """Return a daemon that does not run, for commands that go by its configuration."""
+    daemon = DaemonProcess(pair.source, pair.target, folder)
+    daemon.configure()
+    return daemon
 
 
 def replicate(source: Server, target: Server, words: ReplicaWords, by_gtid: str) -> None:

@@ -19,11 +19,11 @@ from tests.operations.move.moving import (
     HELD,
     PARALLEL,
     ROWS,
-    SHOP,
+    configured,
     insert,
     move,
     past_a_lock,
-    replicate_by_itself,
+    shop_by_itself,
     wait_for_rows,
 )
 from tests.replica.daemon_process import DaemonProcess
@@ -41,8 +41,7 @@ def settings_of(daemon: DaemonProcess) -> Settings:
 def test_by_gtid_with_gaps_between_the_workers_of_a_killed_server(tmp_path: Path) -> None:
     with Pair(GTIDS, {**GTIDS, **PARALLEL}) as pair:
         source, target = pair.source, pair.target
-        source.sql(f"{SHOP}; {HELD}")
-        replicate_by_itself(pair, MYSQL_REPLICA, "SOURCE_AUTO_POSITION = 1")
+        shop_by_itself(pair, MYSQL_REPLICA, "SOURCE_AUTO_POSITION = 1", HELD)
         wait_for_rows(pair)
         with past_a_lock(pair):
             target.kill()
@@ -51,8 +50,7 @@ def test_by_gtid_with_gaps_between_the_workers_of_a_killed_server(tmp_path: Path
         ((executed,),) = target.sql("SELECT @@GLOBAL.gtid_executed")
         # There is a gap: else this shows nothing.
         assert executed.count("-") > 5 or "," in executed or executed.count(":") > 1, executed
-        daemon = DaemonProcess(source, target, tmp_path)
-        daemon.configure()
+        daemon = configured(pair, tmp_path)
         said = move(daemon, "takeover")
         assert "SQL_AFTER_MTS_GAPS" not in said
         assert target.sql("SELECT * FROM shop.held") == []
@@ -71,11 +69,9 @@ def test_by_gtid_with_gaps_between_the_workers_of_a_killed_server(tmp_path: Path
 def test_a_stop_that_waits_for_a_lock_is_told(tmp_path: Path) -> None:
     with Pair(GTIDS, {**GTIDS, **PARALLEL}) as pair:
         source, target = pair.source, pair.target
-        source.sql(f"{SHOP}; {HELD}")
-        replicate_by_itself(pair, MYSQL_REPLICA, "SOURCE_AUTO_POSITION = 1")
+        shop_by_itself(pair, MYSQL_REPLICA, "SOURCE_AUTO_POSITION = 1", HELD)
         wait_for_rows(pair)
-        daemon = DaemonProcess(source, target, tmp_path)
-        daemon.configure()
+        daemon = configured(pair, tmp_path)
         with past_a_lock(pair):
             said = move(daemon, "takeover", "--timeout", "3", status=3)
         assert "it took longer than 3 s" in said
@@ -91,8 +87,7 @@ def test_a_stop_that_waits_for_a_lock_is_told(tmp_path: Path) -> None:
 def test_by_file_no_place_is_taken_while_something_is_missing(tmp_path: Path) -> None:
     with Pair(NO_GTIDS, {**NO_GTIDS, **PARALLEL}) as pair:
         source, target = pair.source, pair.target
-        source.sql(f"{SHOP}; {HELD}")
-        replicate_by_itself(pair, MYSQL_REPLICA, "SOURCE_AUTO_POSITION = 0")
+        shop_by_itself(pair, MYSQL_REPLICA, "SOURCE_AUTO_POSITION = 0", HELD)
         wait_for_rows(pair)
         with past_a_lock(pair):
             target.kill()
@@ -117,12 +112,10 @@ def test_by_file_no_place_is_taken_while_something_is_missing(tmp_path: Path) ->
 def test_a_handover_by_file_does_not_go_back(tmp_path: Path) -> None:
     with Pair(NO_GTIDS, NO_GTIDS) as pair:
         source, target = pair.source, pair.target
-        source.sql(SHOP)
-        replicate_by_itself(pair, MYSQL_REPLICA, "SOURCE_AUTO_POSITION = 0")
+        shop_by_itself(pair, MYSQL_REPLICA, "SOURCE_AUTO_POSITION = 0")
         insert(source, "by the own replica")
         wait_for_rows(pair)
-        daemon = DaemonProcess(source, target, tmp_path)
-        daemon.configure()
+        daemon = configured(pair, tmp_path)
         move(daemon, "takeover")
         # What does not begin to be configured leaves nothing.
         named = ("--replica-channel", "east", "--replica-host", "h" * 300)

@@ -11,15 +11,14 @@ from tests.operations.move.moving import (
     HELD,
     PARALLEL,
     ROWS,
-    SHOP,
+    configured,
     insert,
     move,
     past_a_lock,
-    replicate_by_itself,
     report_of,
+    shop_by_itself,
     wait_for_rows,
 )
-from tests.replica.daemon_process import DaemonProcess
 from tests.servers.mysqld import GTIDS, NO_GTIDS
 from tests.servers.pair import Pair
 
@@ -29,12 +28,10 @@ pytestmark = pytest.mark.servers
 def test_by_gtid_and_nothing_happens_before_it_is_asked_for(tmp_path: Path) -> None:
     with Pair(GTIDS, GTIDS) as pair:
         source, target = pair.source, pair.target
-        source.sql(SHOP)
-        replicate_by_itself(pair, MYSQL_REPLICA, "SOURCE_AUTO_POSITION = 1")
+        shop_by_itself(pair, MYSQL_REPLICA, "SOURCE_AUTO_POSITION = 1")
         insert(source, "by the own replica")
         wait_for_rows(pair)
-        daemon = DaemonProcess(source, target, tmp_path)
-        daemon.configure()
+        daemon = configured(pair, tmp_path)
         said = command(daemon, "takeover")
         assert "on the target: STOP REPLICA FOR CHANNEL ''" in said
         assert "on the target: RESET REPLICA ALL FOR CHANNEL ''" in said
@@ -101,15 +98,13 @@ def test_by_gtid_and_nothing_happens_before_it_is_asked_for(tmp_path: Path) -> N
 def test_by_file_with_gaps_between_the_workers_of_a_killed_server(tmp_path: Path) -> None:
     with Pair(NO_GTIDS, {**NO_GTIDS, **PARALLEL}) as pair:
         source, target = pair.source, pair.target
-        source.sql(f"{SHOP}; {HELD}")
-        replicate_by_itself(pair, MYSQL_REPLICA, "SOURCE_AUTO_POSITION = 0")
+        shop_by_itself(pair, MYSQL_REPLICA, "SOURCE_AUTO_POSITION = 0", HELD)
         insert(source, "before the gap")
         wait_for_rows(pair)
         with past_a_lock(pair):
             target.kill()
         target.start()
-        daemon = DaemonProcess(source, target, tmp_path)
-        daemon.configure()
+        daemon = configured(pair, tmp_path)
         said = command(daemon, "takeover")
         assert "something is missing between its workers" in said
         assert "START REPLICA SQL_THREAD UNTIL SQL_AFTER_MTS_GAPS" in said
@@ -131,12 +126,10 @@ def test_by_file_with_gaps_between_the_workers_of_a_killed_server(tmp_path: Path
 def test_from_the_own_replica_of_a_mariadb(tmp_path: Path) -> None:
     with mariadbs("11.8", options={"binlog_row_metadata": "FULL"}) as pair:
         source, target = pair.source, pair.target
-        source.sql(SHOP)
-        replicate_by_itself(pair, MARIADB_REPLICA, "MASTER_USE_GTID = slave_pos")
+        shop_by_itself(pair, MARIADB_REPLICA, "MASTER_USE_GTID = slave_pos")
         insert(source, "by the own replica")
         wait_for_rows(pair)
-        daemon = DaemonProcess(source, target, tmp_path)
-        daemon.configure()
+        daemon = configured(pair, tmp_path)
         said = move(daemon, "takeover")
         assert "STOP SLAVE" in said
         assert "RESET SLAVE ALL" in said

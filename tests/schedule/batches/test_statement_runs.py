@@ -11,10 +11,10 @@ from mtsd.binlog.bytes.event_type import THREAD_SPECIFIC
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.statement_text import StatementText
 from mtsd.model.step import Duplicates as OnDuplicates
-from mtsd.model.step import FromFile, QueryEvent, Rows, Statement, StatementKind
+from mtsd.model.step import FromFile, Rows, Statement, StatementKind
 from mtsd.model.temporary_tables import TemporaryUse
 from mtsd.schedule.batches.statement_runs import MAX_STATEMENTS, StatementRuns
-from tests.schedule.batches.queues import MANY, numbers, queue_of
+from tests.schedule.batches.queues import MANY, QUERY, numbers, queue_of
 from tests.schedule.worlds.exploring import go_through
 from tests.schedule.worlds.simulated_run import Mode, RunSettings
 from tests.schedule.worlds.streams import Shape, group
@@ -22,21 +22,7 @@ from tests.schedule.worlds.whole_worlds import some
 
 STATEMENTS = GroupKind.STATEMENTS
 DML = Statement(
-    QueryEvent(
-        thread_id=1,
-        exec_time=0,
-        error_code=0,
-        text=StatementText(b"INSERT INTO t VALUES (1)"),
-        microseconds=None,
-        database="a",
-        updated_databases=("a",),
-        over_max=False,
-        invoker=None,
-        ddl_xid=None,
-        timestamp=0,
-    ),
-    StatementKind.DML,
-    0,
+    QUERY._replace(text=StatementText(b"INSERT INTO t VALUES (1)")), StatementKind.DML, 0
 )
 FAILED = DML._replace(query=DML.query._replace(error_code=1062))
 CREATED = DML._replace(kind=StatementKind.TEMPORARY)

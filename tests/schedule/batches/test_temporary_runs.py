@@ -12,9 +12,10 @@ import pytest
 
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.statement_text import StatementText
-from mtsd.model.step import QueryEvent, Statement, StatementKind
+from mtsd.model.step import Statement, StatementKind
 from mtsd.model.temporary_tables import SourceThread, TableName, TemporaryUse
 from mtsd.schedule.batches.temporary_runs import TemporaryRun, temporary_run
+from tests.schedule.batches.queues import QUERY
 from tests.schedule.worlds.streams import group
 
 T: TableName = ("a", "t")
@@ -32,19 +33,6 @@ KINDS = {
     "create another": StatementKind.TEMPORARY,
     "drop": StatementKind.DROP_TEMPORARY,
 }
-QUERY = QueryEvent(
-    thread_id=1,
-    exec_time=0,
-    error_code=0,
-    text=StatementText(b""),
-    microseconds=None,
-    database="a",
-    updated_databases=("a",),
-    over_max=False,
-    invoker=None,
-    ddl_xid=None,
-    timestamp=0,
-)
 
 Operation = tuple[str, int]
 Tables = dict[int, tuple[str, int]]
