@@ -10,6 +10,7 @@ import pytest
 from tests.fix_daemon import command
 from tests.operations.checked import told
 from tests.replica.daemon_process import DaemonProcess
+from tests.replica.guards.resting import at_rest
 from tests.replica.guards.two_channels import daemons, of_their_own
 from tests.servers.mysqld import GTIDS
 from tests.servers.pair import Pair
@@ -228,13 +229,13 @@ def test_a_circle_is_refused_unless_gtids_are_kept_and_then_it_rests(tmp_path: P
             pair.source.sql("INSERT INTO a.t VALUES (3)")
             there.wait_until_caught_up()
             assert rows(pair) == pair.source.sql("SELECT i FROM a.t ORDER BY i")
-            rest = at_rest(pair)
+            rest = at_rest(pair.source, pair.target)
             # The end of a file is on record all the same, so that it may be purged.
             pair.source.sql("FLUSH BINARY LOGS")
             file = pair.source.binlog_end()[0]
             stored = f"(SELECT MAX(Master_log_name) FROM mtsd.slave_relay_log_info) = '{file}'"
             wait_for(pair, stored)
-            assert at_rest(pair) != rest
+            assert at_rest(pair.source, pair.target) != rest
             # One that does not keep them is refused while the other runs.
             assert back.stop() == 0
             back.settings["target.gtid"] = "off"
@@ -246,17 +247,3 @@ def test_a_circle_is_refused_unless_gtids_are_kept_and_then_it_rests(tmp_path: P
             assert "circle" in told(tmp_path, back.settings).bad
             assert there.stop() == 0
             assert "circle-if-both-run" in told(tmp_path, back.settings).bad
-
-
-def at_rest(pair: Pair) -> list[str]:
-    """Wait until nothing is logged any more on either server; return what was."""
-    deadline = time.monotonic() + 60
-    former: list[str] = []
-    while True:
-        found = [server.binlog_end()[2] for server in (pair.source, pair.target)]
-        if found == former:
-            return found
-        former = found
-        assert time.monotonic() < deadline, found
-        # More than a few checkpoints.
-        time.sleep(1.5)

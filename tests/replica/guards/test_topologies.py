@@ -14,13 +14,12 @@ from tests.load.compare import differences
 from tests.load.journal import audit
 from tests.load.mixed import MixedLoad
 from tests.replica.daemon_process import DaemonProcess
+from tests.replica.guards.resting import RESTS_S, at_rest
 from tests.servers.mysqld import GTIDS, Server
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(1800)]
 
 NAMES = "ABC"
-RESTS_S = 2.0
-"""More than a few checkpoints."""
 
 
 class Leg:
@@ -111,6 +110,7 @@ def test_each_transaction_comes_once(legs: str, kills: int, tmp_path: Path) -> N
             assert audit(leg.target, load.ledger) == []
             assert differences(leg.source, leg.target) == []
         # Nothing goes round: what a leg has stored brings nothing that the other would store.
+        at_rest(*servers)
         before = [server.binlog_end() for server in servers]
         time.sleep(RESTS_S)
         again = [server.binlog_end() for server in servers]
