@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -164,6 +166,37 @@ def test_options_that_can_be_set_make_no_other_server(make: Callable[[], Install
         assert of_any(again) == before
 
 
+def test_a_server_that_nobody_uses_stands_still_and_can_be_killed() -> None:
+    options: dict[str, str | int | None] = {"max_connections": 38}
+    with Server(options) as first:
+        pid = first.pid
+    _wait_until_stopped(pid)
+    with Server(options) as second:
+        assert second.pid == pid
+        assert second.sql("SELECT 1") == [(1,)]
+    # It is never started, as after a failure of the other one of a pair.
+    third = Server(options)
+    third.discard()
+    assert not Path(f"/proc/{pid}").exists()
+    assert not third.folder.exists()
+
+
+def test_a_new_server_is_down_until_it_starts() -> None:
+    with Server({"max_connections": 39}) as first:
+        pass
+    new = Server({"max_connections": 39}, new=True)
+    assert new.port != first.port
+    assert not _listens(new.port)
+    new.close()
+
+
+def _wait_until_stopped(pid: int) -> None:
+    deadline = time.monotonic() + 60
+    while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def of_any(server: Server) -> dict[str, str]:
     """Return its variables, without what tells it apart from another with the same options."""
     with closing(server.client()) as client:
@@ -175,7 +208,8 @@ def of_any(server: Server) -> dict[str, str]:
 
 def test_a_server_to_which_somebody_has_come_is_not_used() -> None:
     with Server({"max_connections": 35}) as first:
-        pass
+        pid = first.pid
+    os.kill(pid, signal.SIGCONT)
     first.sql("CREATE DATABASE late")
     with Server({"max_connections": 35}) as second:
         assert ("late",) not in second.sql("SHOW DATABASES")
@@ -214,24 +248,25 @@ def test_a_mariadb_on_the_path_is_not_taken(
 
 DIES_WITH_A_SERVER = """
 import os, signal
-from tests.servers import provision
-from tests.servers.leases import DirtyServerError, variables
-from tests.servers.mariadb import SUITES, provide_mariadb
 from tests.servers.mysqld import Server
 server = Server()
 server.start()
-print(server.port, server.folder, flush=True)
+parked = Server({"max_connections": 40})
+parked.start()
+parked.close()
+print(server.port, server.folder, parked.port, parked.folder, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
 def test_a_process_that_dies_leaves_no_server() -> None:
+    """Neither one in use nor a parked one, which stands still."""
     told = subprocess.run(
         [sys.executable, "-c", DIES_WITH_A_SERVER], capture_output=True, text=True, check=False
     ).stdout.split()
-    port, folder = int(told[0]), Path(told[1])
+    ports, folders = list(map(int, told[::2])), list(map(Path, told[1::2]))
     deadline = time.monotonic() + 60
-    while folder.exists() or _listens(port):
+    while any(folder.exists() for folder in folders) or any(map(_listens, ports)):
         assert time.monotonic() < deadline
         time.sleep(0.02)
 

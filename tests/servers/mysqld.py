@@ -62,8 +62,12 @@ class Server:
         *,
         installation: Installation | None = None,
         parent: Path | None = None,
+        new: bool = False,
     ) -> None:
-        """`parent` is the folder that its own folder is in, None for the system's."""
+        """`parent` is the folder that its own folder is in, None for the system's.
+
+        One that is `new` is no parked one: before its start, nothing listens on its port.
+        """
         self.installation = installation or _provided()
         self.options: dict[str, str | int | None] = {
             **self.installation.defaults,
@@ -71,7 +75,7 @@ class Server:
         }
         # A server in a folder of the caller's is not for others.
         self._key = key_of(self.installation, self.options) if parent is None else None
-        self._parked = take(self._key, self.options) if self._key is not None else None
+        self._parked = None if self._key is None or new else take(self._key, self.options)
         self._fresh: Fresh | None = None
         """What it has to be made again to be parked; None if it never is."""
         if self._parked is not None:
@@ -240,6 +244,11 @@ class Server:
 
     def discard(self) -> None:
         """Kill mysqld and remove everything it has written: what is in it now is for no other."""
+        if self._parked is not None:
+            # It was never started here.
+            self._parked.end()
+            self._parked = None
+            return
         self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
         self._port_lock.close()
@@ -337,6 +346,7 @@ class Server:
         """Use a parked server in place of a start; return whether it is as it should be."""
         self._parked = None
         self._process = parked.process
+        parked.go_on()
         if self.running and self.options == self._first_options:
             with closing(self.client()) as client:
                 if untouched(client):

@@ -219,7 +219,7 @@ def test_servers_that_are_down_at_the_start(pair: Pair, tmp_path: Path) -> None:
         folder.mkdir()
     channel: dict[str, Value] = {"replica.channel": "from_late"}
     with ExitStack() as stack:
-        late = Server()
+        late = Server(new=True)
         stack.callback(late.close)
         # What is mirrored could be there before the other one reads: it is not in the binlog.
         unlogged: dict[str, Value] = {"target.binary_log": False, "target.gtid": "off"}
