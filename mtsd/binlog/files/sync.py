@@ -4,8 +4,9 @@ A header contains the event's size and its end in the file (modulo 2**32), so a 
 if the two agree; the event's checksum has to match, too. In a file without checksums, the headers
 that follow have to agree in the same way. The result can be wrong only if a row contains the bytes
 of an event for exactly this place. MariaDB's events inside a group may say 0 instead of their end
-(`Dialect.unplaced`); then only the checksum, or what follows, shows that they are there. To exclude
-a false place, the reader of a part of a file has to arrive at the beginning of the next part on its
+(`Dialect.unplaced`); then only the checksum shows that they are there, or what follows and what
+comes before: four bytes of a statement that happen to be its distance to the next event make a
+header too, if zeros follow them. To exclude a false place, the reader of a part of a file has to arrive at the beginning of the next part on its
 own (`mtsd.binlog.files.range_reader`).
 """
 
@@ -19,6 +20,7 @@ from zlib_ng.zlib_ng import crc32
 from mtsd.binlog.bytes.checksum import RESIDUE
 from mtsd.binlog.bytes.framing import MAX_EVENT_SIZE
 from mtsd.binlog.bytes.header import HEADER_SIZE
+from mtsd.model.position import FIRST_EVENT
 
 _size_and_end = Struct("<II").unpack_from
 """At byte 9 of a header."""
@@ -79,7 +81,31 @@ def is_event(
         return False
     if checksums:
         return _checksum_holds(contents, at, size)
-    return _chain_holds(contents, at + size, header[13:17] != _NO_PLACE, unplaced)
+    placed = header[13:17] != _NO_PLACE
+    return _chain_holds(contents, at + size, placed, unplaced) and (
+        placed or not _is_within_another(contents, at)
+    )
+
+
+def _is_within_another(contents: FileContents, at: int) -> bool:
+    """Tell whether the events before byte `at`, as far as they are near, lead past it.
+
+    They are followed from the first one that says where it ends. For example, events begin at the
+    bytes 200 and 260 and the second one ends at 330: 260 is on their way, 270 is not.
+    """
+    begin = max(at - _WINDOW, FIRST_EVENT)
+    data = contents.read(begin, at - begin + HEADER_SIZE)
+    for match in _may_be_headers(begin, contents.size, unplaced=False).finditer(data):
+        place = match.start()
+        size = _agreed_size(data[place : place + HEADER_SIZE], begin + place, unplaced=False)
+        while size and begin + place < at:
+            place += size
+            size = _agreed_size(data[place : place + HEADER_SIZE], begin + place, unplaced=True)
+            if begin + place > at:
+                return True
+        if size and begin + place == at:
+            return False
+    return False
 
 
 def _may_be_headers(at: int, size: int, unplaced: bool) -> re.Pattern[bytes]:
