@@ -6,8 +6,8 @@ that follow have to agree in the same way. The result can be wrong only if a row
 of an event for exactly this place. MariaDB's events inside a group may say 0 instead of their end
 (`Dialect.unplaced`); then only the checksum shows that they are there, or what follows and what
 comes before: four bytes of a statement that happen to be its distance to the next event make a
-header too, if zeros follow them. To exclude a false place, the reader of a part of a file has to arrive at the beginning of the next part on its
-own (`mtsd.binlog.files.range_reader`).
+header too, if zeros follow them. To exclude a false place, the reader of a part of a file has to
+arrive at the beginning of the next part on its own (`mtsd.binlog.files.range_reader`).
 """
 
 import re

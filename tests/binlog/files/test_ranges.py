@@ -1,14 +1,12 @@
 """Every group belongs to one range, wherever the ranges are cut; damage is never silent."""
 
 import random
-import struct
 from itertools import pairwise
 
 import pytest
 
 from mtsd.binlog.bytes.event_type import IN_USE, EventType
 from mtsd.binlog.bytes.framing import MAGIC
-from mtsd.binlog.events.mariadb_gtid_event import DDL, STANDALONE
 from mtsd.binlog.files.range_parts import GroupPart
 from mtsd.binlog.files.range_reader import RangeReader
 from mtsd.binlog.files.ranges import ByteRange, planned, ranges_of, whole_file
@@ -16,7 +14,6 @@ from mtsd.binlog.files.sync import first_event
 from mtsd.model.errors import BinlogError, NotSupportedError
 from mtsd.model.position import FIRST_EVENT
 from mtsd.model.step import row_events
-from tests.binlog.building import description, event, query
 from tests.binlog.damage import Binlog
 from tests.binlog.range_cases import (
     NAME,
@@ -31,7 +28,6 @@ from tests.binlog.range_cases import (
     raw_events,
     without_gtids,
 )
-from tests.binlog.transactions import placed
 
 
 def many(data: bytes, count: int) -> list[int]:
@@ -252,29 +248,6 @@ def test_bytes_that_look_like_an_event_are_an_error(small: Small) -> None:
     assert len(parts(data, [at + row_at + 1])) == len(small.wanted)
     with pytest.raises(BinlogError, match="look like an event, and are within another one"):
         parts(data, [at + row_at - 5])
-
-
-def test_a_thread_id_is_no_length_of_an_event() -> None:
-    """An unplaced event of a MariaDB seems to begin ten bytes into a statement.
-
-    Its length would be the statement's thread id, which is just the number of bytes up to the next
-    event, and its end the execution time: 0, which is none.
-    """
-    raw = [description(server=b"11.8.3-MariaDB", algorithm=0)[:-4] + bytes(4)]
-    for number in range(1, 9):
-        body = struct.pack("<QIB", number, 0, STANDALONE | DDL)
-        raw.append(event(EventType.MARIADB_GTID_EVENT, body.ljust(19, b"\0")))
-        created = query(b"CREATE DATABASE d%d" % number, database=b"d%d" % number)
-        raw.append(created[:19] + struct.pack("<I", len(created) - 10) + created[23:])
-    data = MAGIC + b"".join(placed(raw))
-    wanted, listed = declared(parts(data)), events(data)
-    assert len(wanted) == 8
-    at = FIRST_EVENT
-    for each in raw:
-        for cut in range(at + 1, at + 12):
-            assert declared(parts(data, [cut])) == wanted, cut
-            assert events(data, [cut]) == listed, cut
-        at += len(each)
 
 
 def test_what_is_no_binary_log_of_a_source(small: Small) -> None:
