@@ -35,7 +35,7 @@ class Connection:
     def __init__(self, raw: LogIn, endpoint: Endpoint) -> None:
         self._raw = raw
         self.endpoint = endpoint
-        self._exchange = Exchange(raw, endpoint, self.close)
+        self._exchange = Exchange(raw, endpoint)
         self._inbox = self._exchange.inbox
 
     @classmethod
@@ -58,10 +58,7 @@ class Connection:
             async with asyncio.timeout(endpoint.connect_timeout):
                 await raw._connect()  # noqa: SLF001 - aiomysql.connect has no server-side cancel
         except BaseException as error:
-            writer = raw._writer  # noqa: SLF001
-            if writer is not None:
-                writer.transport.abort()
-                raw.close()
+            raw.abort()
             if isinstance(error, NO_SESSION):
                 raise not_opened(endpoint, error) from error
             raise
@@ -269,11 +266,7 @@ class Connection:
 
     def close(self) -> None:
         """Close immediately, without telling the server; whoever waits on it is woken."""
-        writer = self._raw._writer  # noqa: SLF001
-        if writer is not None:
-            # Closing properly would wait for the server's side of TLS: half a minute if silent.
-            writer.transport.abort()
-            self._raw.close()
+        self._raw.abort()
 
     async def quit(self) -> None:
         """Close, telling the server so; never raises."""

@@ -6,7 +6,7 @@ The answers come in the order of the packets; a packet of several statements has
 import asyncio
 import re
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple
 
 from pymysql.err import MySQLError, raise_mysql_exception
@@ -72,14 +72,13 @@ class LoadCounts(NamedTuple):
 class Exchange:
     """The statements that a session has sent, and what the server answers to them.
 
-    It raises what PyMySQL and the event loop raise; `close` ends the session where what comes next
+    It raises what PyMySQL and the event loop raise, and ends the session where what comes next
     could not be told any more.
     """
 
-    def __init__(self, raw: LogIn, endpoint: Endpoint, close: Callable[[], None]) -> None:
+    def __init__(self, raw: LogIn, endpoint: Endpoint) -> None:
         self._raw = raw
         self._endpoint = endpoint
-        self._close = close
         self._in_flight: deque[_Sent] = deque()
         self._due: _Sent | None = None
         """That of them whose answer is being awaited."""
@@ -127,7 +126,7 @@ class Exchange:
                 writer.writelines((head, part))
             except RuntimeError as error:
                 # uvloop, of a connection that it has closed because an earlier write has failed.
-                self._close()
+                self._raw.abort()
                 raise ConnectionLostError(self._endpoint.role, str(error)) from error
             sequence = (sequence + 1) & 0xFF
             left = left[len(part) :]
@@ -193,7 +192,7 @@ class Exchange:
         self._due = None
         if len(answers) > count:
             if answers[-1].more:
-                self._close()
+                self._raw.abort()
             raise self._several()
         return answers
 
@@ -239,7 +238,7 @@ class Exchange:
 
     def _no_option(self, error: MySQLError) -> NotSupportedError:
         """Close: what was sent behind the option may run in spite of its error."""
-        self._close()
+        self._raw.abort()
         return NotSupportedError(
             f"the {self._endpoint.role} does not let a session turn several statements in one"
             f" packet off and on (COM_SET_OPTION: {error.args[-1]}): a text of the source could be"
@@ -276,7 +275,7 @@ class Exchange:
                 await raw._writer.drain()  # noqa: SLF001
         except BaseException:
             # Its end would make the rest of it a whole file.
-            self._close()
+            self._raw.abort()
             raise
         raw.write_packet(b"")
         await raw._writer.drain()  # noqa: SLF001

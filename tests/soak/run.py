@@ -22,6 +22,8 @@ ALLOWED: Final[Mapping[str, Allowed]] = {
     "gtid_intervals": Allowed(0, 20),
 }
 """By what a sample has, how much it may grow from the second third of the time to the last one."""
+KEEPS_UP_S: Final = 10.0
+"""A replica further behind than that holds what it has not applied yet: that is not a leak."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +39,20 @@ class Sample:
     groups: int
     lag: float | None
 
+    @property
+    def keeps_up(self) -> bool:
+        """Whether the replica is as good as up to date, so that what it takes can be judged."""
+        return self.lag is not None and self.lag <= KEEPS_UP_S
+
 
 def growths(samples: Sequence[Sample]) -> dict[str, Growth]:
-    """Return how much of each has grown. Raises ValueError if there are too few samples."""
+    """Return how much of each has grown, while the replica kept up.
+
+    Raises ValueError if there are too few samples of that.
+    """
+    judged = [sample for sample in samples if sample.keeps_up]
     return {
-        name: growth([float(getattr(sample, name)) for sample in samples], allowed)
+        name: growth([float(getattr(sample, name)) for sample in judged], allowed)
         for name, allowed in ALLOWED.items()
     }
 

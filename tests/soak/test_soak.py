@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.soak.growth import Allowed, growth
-from tests.soak.run import growths, soak
+from tests.soak.run import Sample, growths, soak
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,18 @@ from tests.soak.run import growths, soak
 )
 def test_what_grows(samples: list[float], expected: bool) -> None:
     assert growth(samples, Allowed(0.05, 1)).is_too_much is expected
+
+
+def test_what_waits_to_be_applied_is_not_a_leak() -> None:
+    def sample(memory: int, lag: float | None) -> Sample:
+        return Sample(0.0, memory, 20, 13, 2, 5, 100, lag)
+
+    up = [sample(80_000_000, 0.1)] * 9
+    behind = [sample(120_000_000, 40.0), sample(120_000_000, None)] * 9
+    assert not growths(up + behind)["memory"].is_too_much
+    assert growths(up + [sample(120_000_000, 0.1)] * 9)["memory"].is_too_much
+    with pytest.raises(ValueError, match="8 samples"):
+        growths(up[1:] + behind)
 
 
 @pytest.mark.servers
