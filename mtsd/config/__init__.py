@@ -4,7 +4,7 @@
 `config.example.toml`.
 """
 
-from mtsd.config.given import CONFIGURATION_VARIABLE, environment_variable
+from mtsd.config.given import CONFIGURATION_VARIABLE, account_variable, environment_variable
 from mtsd.config.kinds import HIDDEN, is_secret
 from mtsd.config.loading import DEFAULT, Loaded, load
 from mtsd.config.problems import ConfigurationError, Problem, shown
@@ -45,6 +45,7 @@ __all__ = [
     "Start",
     "StatusSettings",
     "TargetSettings",
+    "account_variable",
     "document",
     "environment_variable",
     "is_secret",

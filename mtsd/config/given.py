@@ -16,6 +16,8 @@ from mtsd.config.settings import FIELDS, SECTIONS
 ENVIRONMENT_PREFIX = "MTSD_"
 CONFIGURATION_VARIABLE = "MTSD_CONFIG"
 """Names the file of settings, where the command line does not; no key is called so."""
+ACCOUNTS = ("admin", "admin-source", "replica")
+"""The accounts of moves, which are options and no settings; their passwords may be in variables."""
 
 _BARE_KEY = re.compile(r"[0-9A-Za-z_-]+")
 
@@ -49,6 +51,14 @@ class Gathered:
 def environment_variable(key: str) -> str:
     """Return the environment variable of a key: `MTSD_SOURCE__HOST` for `source.host`."""
     return ENVIRONMENT_PREFIX + key.upper().replace(".", "__")
+
+
+def account_variable(account: str) -> str:
+    """Return the variable of an account's password: `MTSD_ADMIN_PASSWORD` for `admin`."""
+    return f"{ENVIRONMENT_PREFIX}{account.replace('-', '_').upper()}_PASSWORD"
+
+
+_NO_KEYS = frozenset({CONFIGURATION_VARIABLE, *map(account_variable, ACCOUNTS)})
 
 
 def gather(
@@ -157,7 +167,7 @@ def _read_credentials(directory: Path, gathered: Gathered) -> None:
 def _read_environment(environ: Mapping[str, str], gathered: Gathered) -> None:
     keys = {environment_variable(key): key for key in FIELDS}
     for name, text in environ.items():
-        if not name.startswith(ENVIRONMENT_PREFIX) or name == CONFIGURATION_VARIABLE:
+        if not name.startswith(ENVIRONMENT_PREFIX) or name in _NO_KEYS:
             continue
         if name not in keys:
             gathered.problems.append(_unknown(_written(name), keys, "environment"))

@@ -13,6 +13,7 @@ from typing import Final
 from mtsd.cli.arguments import add_configuration
 from mtsd.cli.complaint import complain
 from mtsd.cli.output import print_line
+from mtsd.config import account_variable
 from mtsd.model.errors import MtsdError, NeedsPersonError
 from mtsd.model.outcome.exit_status import ExitStatus
 from mtsd.operations.move.admin import Admin
@@ -57,7 +58,7 @@ def add_account(parser: argparse.ArgumentParser, option: str, what: str) -> None
         f"--{option}-password-file",
         type=Path,
         metavar="FILE",
-        help=f"its password (default: ${_variable(option)}, else it is asked for)",
+        help=f"its password (default: ${account_variable(option)}, else it is asked for)",
     )
 
 
@@ -79,15 +80,11 @@ def account(args: argparse.Namespace, option: str) -> Admin | None:
             return Admin(user, file.read_text(encoding="utf-8").removesuffix("\n"))
         except (OSError, UnicodeDecodeError) as error:
             raise NeedsPersonError(f"{file} cannot be read: {error}") from None
-    if (given := os.environ.get(_variable(option))) is not None:
+    if (given := os.environ.get(account_variable(option))) is not None:
         return Admin(user, given)
     if sys.stdin is not None and sys.stdin.isatty():
         return Admin(user, getpass.getpass(f"Password of {user}: "))
     return Admin(user)
-
-
-def _variable(option: str) -> str:
-    return f"MTSD_{option.replace('-', '_').upper()}_PASSWORD"
 
 
 def how_to_move(args: argparse.Namespace, command: str) -> HowToMove:
