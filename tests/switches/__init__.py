@@ -1,0 +1,1 @@
+"""Many switches of the writers under a load, some of them killed."""
