@@ -11,6 +11,7 @@ from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import FIRST_EVENT, NOWHERE, Position
 from mtsd.model.server import Flavour
 from mtsd.source.gtids_before import read_gtids_before
+from mtsd.source.held_log import holds_its_log
 from mtsd.source.place import starts_inside_group
 from mtsd.source.source_state import BinlogFile, SourceState, mariadb_state
 from mtsd.wire.binlog_status import binlog_status
@@ -108,6 +109,11 @@ async def _read_mariadb(connection: Connection, traits: ServerTraits, *, end: bo
         mark = await end_without_files(connection) if end else None
         return SourceState(traits.uuid, True, executed, end=mark, by_gtid=True, without_files=True)
     mark = None
+    if await holds_its_log(connection, traits.server.flavour):
+        # As where the files may not be listed: the dump says if something is missing.
+        executed = await read_mariadb_state(connection)
+        mark = await end_without_files(connection) if end else None
+        return SourceState(traits.uuid, True, executed, end=mark, by_gtid=True)
     if end:
         file, offset, *_ = (await connection.query(binlog_status(traits.version)))[0]
         position = Position(str(file), int(str(offset)))

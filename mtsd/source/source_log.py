@@ -10,6 +10,8 @@ from typing import Final
 
 from mtsd.model.errors import MtsdError
 from mtsd.model.position import Position
+from mtsd.model.server import flavour_of
+from mtsd.source.held_log import holds_its_log
 from mtsd.source.source_state import BinlogFile
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
@@ -123,6 +125,9 @@ class SourceLogWatch:
                 int(variables["server_id"]),
                 variables.get("server_uuid", ""),
             )
+            if await holds_its_log(connection, flavour_of(connection.server_version)):
+                # It would not answer, and each query that is given up would stay there.
+                return self._found
             rows = await connection.query(b"SHOW BINARY LOGS")
         finally:
             connection.close()

@@ -35,6 +35,7 @@ from mtsd.replica.recovery.verdict import after_a_crash, in_another_log
 from mtsd.schedule.done.executed_groups import ExecutedGroups
 from mtsd.schedule.done.worker_row import WorkerRow
 from mtsd.schedule.policies.automatic import ChosenPolicy
+from mtsd.source.held_log import HELD
 from mtsd.wire.neutral_session import other_version
 from mtsd.wire.refusal import NoTlsError, SessionRefusedError
 from mtsd.wire.replica_status import ReplicaStatus
@@ -388,6 +389,10 @@ CASES = (
     Case(
         Kind.LOGS_UNSEEN, "Access denied",
         source=replace(SOURCE, files=(), files_refused="Access denied"),
+    ),
+    Case(
+        Kind.LOGS_HELD, "its clients wait for a replica",
+        source=replace(SOURCE, files=(), files_refused=HELD),
     ),
     Case(
         Kind.POSITION_SCHEMA_ON_SOURCE, "mtsd exists (orders): ",

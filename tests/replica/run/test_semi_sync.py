@@ -13,6 +13,8 @@ import pytest
 from tests.fix_daemon import json_status
 from tests.fix_families import families
 from tests.fix_servers import run
+from tests.operations.checked import told
+from tests.operations.move.application import wait_until
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.servers.mysqld import Server
 from tests.servers.pair import Pair
@@ -127,6 +129,32 @@ def test_the_source_is_killed(series: str, point: str, kills: int, tmp_path: Pat
         daemon.wait_until_caught_up()
         assert rows(pair.source) == rows(pair.target)
         assert sum(json_status(daemon)["semi_sync"]["latencies"]["groups"]) > 0
+
+
+def test_a_source_whose_clients_wait_is_read_all_the_same(tmp_path: Path) -> None:
+    # A MariaDB does not list its files then, and a replica that asks first would wait for itself.
+    with waiting_source("11.8", "AFTER_SYNC", without_replica=False) as pair:
+        source = pair.source
+        run(source, "CREATE DATABASE d", "CREATE TABLE d.t (a INT PRIMARY KEY)")
+        daemon = DaemonProcess(source, pair.target, tmp_path, SETTINGS)
+        with daemon:
+            daemon.wait_until_caught_up()
+        run(source, "SET GLOBAL rpl_semi_sync_master_wait_no_slave = ON")
+        with Clients(source) as clients, closing(source.client()) as client:
+            try:
+                wait_until(lambda: in_commit(source) == CLIENTS)
+                assert "logs-held" in told(tmp_path, daemon.settings).bad
+                with daemon:
+                    wait_until(lambda: len(clients.told) > CLIENTS)
+            finally:
+                with client.cursor() as cursor:
+                    cursor.execute("SET GLOBAL rpl_semi_sync_master_enabled = OFF")
+
+
+def in_commit(server: Server) -> int:
+    """Return how many clients of a server wait in a commit."""
+    states = [str(row[6]) for row in server.sql("SHOW PROCESSLIST")]
+    return sum(state.startswith(("Commit", "Waiting for semi-sync")) for state in states)
 
 
 @pytest.mark.parametrize("series", ["9.7", "11.8"])

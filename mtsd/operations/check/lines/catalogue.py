@@ -275,6 +275,12 @@ class Kind(KindOfLine):
         " {reason}",
         "GRANT {privilege} ON *.* TO {user}",
     )
+    LOGS_HELD = warning(
+        "source binary log",
+        "its files cannot be listed, so it was not checked whether the position is still there:"
+        " its clients wait for a replica, which keeps the log locked",
+        "start mtsd, or look again once they go on",
+    )
 
     POSITION_SCHEMA_ON_SOURCE = warning(
         "source databases",

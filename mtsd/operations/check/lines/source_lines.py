@@ -12,6 +12,7 @@ from mtsd.operations.check.privileges import SOURCE, HeldPrivileges, grant, miss
 from mtsd.operations.check.visible import sees_tables
 from mtsd.source.family import SOURCES
 from mtsd.source.handshake import SEMI_SYNC_ENABLED
+from mtsd.source.held_log import HELD
 from mtsd.source.source_log import retention_of
 
 _DAY = 86_400
@@ -96,7 +97,9 @@ def _binary_log(settings: Settings, facts: SourceFacts) -> Iterator[Line]:
 def _retention(facts: SourceFacts, delay: int) -> Iterator[Line]:
     if not facts.server.on("log_bin"):
         return
-    if facts.files_refused:
+    if facts.files_refused == HELD:
+        yield Kind.LOGS_HELD.line()
+    elif facts.files_refused:
         yield Kind.LOGS_UNSEEN.line(
             reason=facts.files_refused,
             privilege=SOURCES[facts.server.flavour].shows_binary_log,

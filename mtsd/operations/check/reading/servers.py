@@ -42,10 +42,12 @@ from mtsd.operations.check.reading.schemas import (
     tables_of,
 )
 from mtsd.replica.guards.circles import read_feeding
+from mtsd.source.held_log import HELD, holds_its_log
 from mtsd.source.place import starts_inside_group
 from mtsd.source.read_state import end_without_files, gtids_at, gtids_before, read_gtids
 from mtsd.wire.binlog_status import binlog_status
 from mtsd.wire.connection import Connection
+from mtsd.wire.exchange import Row
 from mtsd.wire.family import SERVERS
 from mtsd.wire.neutral_session import make_neutral
 from mtsd.wire.replica_status import ReplicaStatus, own_channels, registered_replicas
@@ -67,12 +69,16 @@ async def read_source(
     server = await _server(connection, version, position_schema, keys)
     files: tuple[tuple[str, int], ...] = ()
     files_refused = ""
-    try:
-        rows = await connection.query("SHOW BINARY LOGS") if server.on("log_bin") else []
-        files = tuple((str(row[0]), literals.number(row[1])) for row in rows)
-    except ServerError as error:
-        files_refused = error.text
-    status = await _allowed(connection.query(binlog_status(version.mysql)))
+    status: list[Row] = []
+    if await holds_its_log(connection, version.flavour):
+        files_refused = HELD
+    else:
+        try:
+            rows = await connection.query("SHOW BINARY LOGS") if server.on("log_bin") else []
+            files = tuple((str(row[0]), literals.number(row[1])) for row in rows)
+        except ServerError as error:
+            files_refused = error.text
+        status = await _allowed(connection.query(binlog_status(version.mysql)))
     filters = tuple(
         f"{name} = {value!s}"
         for row in status
