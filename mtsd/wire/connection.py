@@ -58,7 +58,7 @@ class Connection:
             async with asyncio.timeout(endpoint.connect_timeout):
                 await raw._connect()  # noqa: SLF001 - aiomysql.connect has no server-side cancel
         except BaseException as error:
-            raw.abort()
+            raw.close()
             if isinstance(error, NO_SESSION):
                 raise not_opened(endpoint, error) from error
             raise
@@ -266,7 +266,7 @@ class Connection:
 
     def close(self) -> None:
         """Close immediately, without telling the server; whoever waits on it is woken."""
-        self._raw.abort()
+        self._raw.close()
 
     async def quit(self) -> None:
         """Close, telling the server so; never raises."""

@@ -126,7 +126,7 @@ class Exchange:
                 writer.writelines((head, part))
             except RuntimeError as error:
                 # uvloop, of a connection that it has closed because an earlier write has failed.
-                self._raw.abort()
+                self._raw.close()
                 raise ConnectionLostError(self._endpoint.role, str(error)) from error
             sequence = (sequence + 1) & 0xFF
             left = left[len(part) :]
@@ -192,7 +192,7 @@ class Exchange:
         self._due = None
         if len(answers) > count:
             if answers[-1].more:
-                self._raw.abort()
+                self._raw.close()
             raise self._several()
         return answers
 
@@ -238,7 +238,7 @@ class Exchange:
 
     def _no_option(self, error: MySQLError) -> NotSupportedError:
         """Close: what was sent behind the option may run in spite of its error."""
-        self._raw.abort()
+        self._raw.close()
         return NotSupportedError(
             f"the {self._endpoint.role} does not let a session turn several statements in one"
             f" packet off and on (COM_SET_OPTION: {error.args[-1]}): a text of the source could be"
@@ -275,7 +275,7 @@ class Exchange:
                 await raw._writer.drain()  # noqa: SLF001
         except BaseException:
             # Its end would make the rest of it a whole file.
-            self._raw.abort()
+            self._raw.close()
             raise
         raw.write_packet(b"")
         await raw._writer.drain()  # noqa: SLF001

@@ -98,13 +98,6 @@ class LogIn(aiomysql.Connection):  # type: ignore[misc]  # aiomysql ships no typ
     def server_public_key(self, key: bytes | None) -> None:
         self._fetched_key = key
 
-    def abort(self) -> None:
-        """Close immediately, without telling the server; whoever waits on it is woken."""
-        if self._writer is not None:
-            # Closing properly would wait for the server's side of TLS: half a minute if silent.
-            self._writer.transport.abort()
-            self.close()
-
     async def _connect(self) -> None:
         """Connect and authenticate.
 
@@ -117,6 +110,16 @@ class LogIn(aiomysql.Connection):  # type: ignore[misc]  # aiomysql ships no typ
         if task is not None and task.cancelling() > before:
             raise asyncio.CancelledError
         self.may_read(LARGEST_RESULT)
+
+    def close(self) -> None:
+        """Close immediately, without telling the server; whoever waits on it is woken.
+
+        Closing properly, as aiomysql does also where it is cancelled, would wait for the server's
+        side of TLS: half a minute if it is silent. If the loop ends before, the socket stays open.
+        """
+        if self._writer is not None:
+            self._writer.transport.abort()
+        super().close()
 
     def _set_keep_alive(self) -> None:
         """Let the system detect within half a minute that an idle session's server has vanished."""

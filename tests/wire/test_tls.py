@@ -3,6 +3,7 @@
 import asyncio
 import gc
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -201,6 +202,21 @@ def test_nothing_is_left_of_a_session_for_the_search_for_cycles(secure: Secure) 
 
     # The last error may still be there. The daemon's own loop: asyncio's leaves cycles itself.
     assert uvloop.run(live()) < 40
+
+
+def test_what_is_given_up_is_closed_at_once(secure: Secure) -> None:
+    settings = source(secure, secure.offering("good"), "required")
+
+    async def give_up() -> None:
+        connection = await Connection.open(endpoint("source", settings))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await connection.query("SELECT SLEEP(60)")
+        connection.close()
+
+    # Closed properly, it would wait for the server, and the loop ends before that answers.
+    asyncio.run(give_up())
+    gc.collect()
 
 
 async def test_files_that_are_of_no_use(secure: Secure) -> None:
