@@ -11,7 +11,6 @@ from mtsd.binlog.groups.grouper import Grouper
 from mtsd.binlog.groups.load_data_files import LoadDataFiles
 from mtsd.binlog.groups.merged_databases import MergedDatabases
 from mtsd.binlog.groups.timestamp_defaults import TimestampDefaults
-from mtsd.binlog.sql.long_text import LONGEST_READ
 from mtsd.model.errors import ConnectionLostError, MtsdError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultHook, FaultPoint, nothing
 from mtsd.model.group import PositionReached, StreamItem
@@ -40,6 +39,7 @@ from mtsd.source.handshake import (
     start_dump,
     taken_over,
 )
+from mtsd.source.long_events import any_takes_long, takes_long
 from mtsd.source.read_state import read_source_state
 from mtsd.source.received import Received
 from mtsd.source.rivalry import Rivalry
@@ -173,7 +173,7 @@ class SourceStream:
                     events = framer.feed(data)
                 if not self._is_proven:
                     self._prove()
-                if max(map(len, events), default=0) > LONGEST_READ:
+                if any_takes_long(events):
                     items = await self._large(self._grouper, events)
                 else:
                     items = self.received.items(self._grouper, events)
@@ -209,12 +209,12 @@ class SourceStream:
                     return iter(dropped)
 
     async def _large(self, grouper: Grouper, events: Sequence[bytes]) -> Iterator[StreamItem]:
-        """Return the items of events; long ones are read in a thread: they would stop the loop."""
+        """Return the items of events, of which some are read in a thread."""
         items: list[StreamItem] = []
         try:
             for event in events:
                 groups: Iterable[StreamItem] = grouper.groups((event,))
-                if len(event) > LONGEST_READ:
+                if takes_long(event):
                     with self._pulse.waiting(Wait.SOURCE):
                         groups = await asyncio.to_thread(list, groups)
                 items.extend(self.received.noted(grouper, groups))

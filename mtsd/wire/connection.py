@@ -146,6 +146,15 @@ class Connection:
         self._inbox.direct = True
         self._exchange.write(statements, several=True)
 
+    async def drained(self) -> None:
+        """Wait until the other side has taken nearly all that was sent; raises ConnectionLostError.
+
+        While the event loop is busy with something else, nothing of the rest goes out.
+        """
+        writer = self._raw._writer  # noqa: SLF001
+        if writer is not None:
+            await self._guarded(writer.drain())
+
     def rest(self, seconds: float) -> None:
         """Do not check for answers for `seconds`."""
         if not self.closed:

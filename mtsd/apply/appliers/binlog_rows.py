@@ -1,9 +1,10 @@
 """Rows passed on undecoded, using the BINLOG statement."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 
+from mtsd.apply.appliers.row_writer import nothing_else
 from mtsd.apply.appliers.table_questions import TableQuestions
 from mtsd.apply.position.position_tables import PositionTables
 from mtsd.apply.position.worker_info import TABLE_ID, WorkerRowChange, is_of_workers_row
@@ -186,9 +187,13 @@ class BinlogRows:
             raise
         return statements // bundle.transactions
 
-    async def hold(self, bundle: Bundle) -> None:
+    async def hold(self, bundle: Bundle, meanwhile: Callable[[], None] = nothing_else) -> None:
         """See `RowWriter`."""
-        await self._connection.receive(await self.send(bundle, follows=False))
+        statements = await self.send(bundle, follows=False)
+        # The server begins when it has all of it.
+        await self._connection.drained()
+        meanwhile()
+        await self._connection.receive(statements)
 
     async def explain(self, error: ServerError, rows: Sequence[bytes]) -> ServerError:
         """See `RowWriter`."""

@@ -4,7 +4,7 @@ There are two: `BinlogRows`, which passes row events on undecoded, and `SqlRows`
 them. All else that a session does is the same for both (`mtsd.apply.appliers.applier`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from mtsd.apply.rows.bundle import Bundle
@@ -13,6 +13,10 @@ from mtsd.model.errors import ServerError
 from mtsd.model.group import Group
 from mtsd.model.step import Rows
 from mtsd.schedule.batches.in_flight import Packet
+
+
+def nothing_else() -> None:
+    """Do nothing while the target works."""
 
 
 class RowWriter(Protocol):
@@ -66,8 +70,11 @@ class RowWriter(Protocol):
         """
         ...
 
-    async def hold(self, bundle: Bundle) -> None:
-        """Apply a bundle of a single transaction, and leave that open."""
+    async def hold(self, bundle: Bundle, meanwhile: Callable[[], None] = nothing_else) -> None:
+        """Apply a bundle of a single transaction, and leave that open.
+
+        `meanwhile` is called at most once, while the target is busy with it.
+        """
         ...
 
     async def begin(self, format_description: bytes, *, creates: bool = False) -> None:

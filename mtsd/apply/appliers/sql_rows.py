@@ -9,7 +9,7 @@ one, it is rolled back, and the rows are applied in their order, one change afte
 decides what is an error.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import Final
@@ -19,6 +19,7 @@ import structlog
 from mtsd.apply.appliers.packets import send_commit
 from mtsd.apply.appliers.row_checks import UNCHECKED, checked
 from mtsd.apply.appliers.row_layouts import target_error
+from mtsd.apply.appliers.row_writer import nothing_else
 from mtsd.apply.appliers.statements_of_rows import StatementsOfRows
 from mtsd.apply.appliers.table_questions import TableQuestions
 from mtsd.apply.position.position_tables import PositionTables
@@ -167,8 +168,9 @@ class SqlRows:
         await self.hold(bundle)
         return await send_commit(self._session, bundle, self._reached)
 
-    async def hold(self, bundle: Bundle) -> None:
-        """See `RowWriter`."""
+    async def hold(self, bundle: Bundle, meanwhile: Callable[[], None] = nothing_else) -> None:
+        """See `RowWriter`: what follows takes little to make before it is sent."""
+        del meanwhile
         rows = bundle.commands
         if not isinstance(rows, RowCommands):
             raise TypeError("only rows can be sent as SQL")

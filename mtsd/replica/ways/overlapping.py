@@ -5,6 +5,7 @@ both processor and disk are idle half of the time. So a worker takes turns betwe
 
     first session     rows 1 | commit 1          | rows 3 ...
     second session           | rows 2 ..........W| commit 2 ...
+    mtsd              makes 2         | makes 3          | makes 4 ...
 
 Rows 2 are sent once the target has answered rows 1: these hold their locks by then, so whatever of
 rows 2 depends on them waits for commit 1 (W), as it would on one session. Where rows are passed on
@@ -19,20 +20,32 @@ and so wait there (W) for commit 1, if for nothing else. So:
 4. A failure of the later one, while the earlier one has not been answered, need not be its own: it
    is rolled back, and applied again, with nothing before it.
 
+What is sent next is made while the target applies what was sent before, on the assumption that this
+commits. If it does not, what was made is dropped: it would find no row.
+
 A restart takes the locks of both sessions before it reads the worker's row (see `fencing`).
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 from mtsd.apply.appliers.applier import Applier
 from mtsd.apply.rows.bundle import Bundle
-from mtsd.model.errors import MtsdError, ServerError
+from mtsd.model.errors import MtsdError, NeedsPersonError, ServerError
 from mtsd.replica.core.worker_progress import WorkerProgress
 from mtsd.replica.ways.choose import BatchWay, RowsWay, choose_batch, choose_rows
 from mtsd.schedule.batches.in_flight import Batch, Packet
 
 OpenApplier = Callable[[], Awaitable[Applier | None]]
+
+
+class Made(NamedTuple):
+    """A packet of one batch, and what is sent for it."""
+
+    packet: Packet
+    bundle: Bundle
 
 
 class Failure(NamedTuple):
@@ -60,6 +73,8 @@ class Overlapping:
         self._progress = progress
         self._committing: Applier | None = None
         """The session whose COMMIT was sent and is not answered."""
+        self._made: Made | None = None
+        """Of the batch behind the one that is being applied."""
 
     @property
     def appliers(self) -> tuple[Applier, ...]:
@@ -80,15 +95,18 @@ class Overlapping:
         A batch that is left begun is to be applied in another way. Raises ConnectionLostError, and
         RowTooLargeError.
         """
+        self._made = None
         while self._coordinator.failure is None and (batch := self._next()):
             here = await self._free_session()
-            held = None if here is None else await to_be_held(here, self._progress)
-            if here is None or held is None:
+            if here is None:
                 break
-            packet, bundle = held
+            made = self._taken_made() or make(here, self._progress, batch)
+            if made is None or not await can_be_held(here, made):
+                break
+            packet, bundle = made
             first = self._committing is None
             try:
-                await here.rows.hold(bundle)
+                await here.rows.hold(bundle, partial(self._make_behind, packet, here))
             except MtsdError as error:
                 await here.undo(error)
                 failed = await self._answered()
@@ -112,11 +130,32 @@ class Overlapping:
         flight = self._flight
         if not flight.has_begun and (ahead := self._coordinator.work_ahead(self._index)):
             flight.begin(ahead)
-        if not flight.has_begun:
-            return ()
-        batch = flight.next_begun()
+        return self._if_overlapping(flight.next_begun()) if flight.has_begun else ()
+
+    def _if_overlapping(self, batch: Batch) -> Batch:
+        """Return the batch, or an empty one if it has another way."""
         combined = choose_batch(batch) is BatchWay.COMBINED
         return batch if combined and self.way_of(batch) is RowsWay.OVERLAPPING else ()
+
+    def _taken_made(self) -> Made | None:
+        made, self._made = self._made, None
+        return made
+
+    def _make_behind(self, packet: Packet, here: Applier) -> None:
+        """Make what comes after the packet that is being applied, if that is full already.
+
+        The target works meanwhile, and need not wait for mtsd afterwards.
+        """
+        other = self._own if here is self._other else self._other
+        flight = self._flight
+        batch = flight.begun_behind()
+        if not batch and (batch := self._coordinator.work_ahead(self._index)):
+            flight.begin(batch)
+        if other is None or not batch or not self._if_overlapping(batch):
+            return
+        # If it is too large, that is an error when it is its turn.
+        with suppress(NeedsPersonError):
+            self._made = make(other, self._progress, batch, packet)
 
     async def _free_session(self) -> Applier | None:
         """Return the session that commits nothing; None if there is no room for a second one."""
@@ -146,16 +185,19 @@ class Overlapping:
         return None
 
 
-async def to_be_held(applier: Applier, progress: WorkerProgress) -> tuple[Packet, Bundle] | None:
-    """Return what to send of the next batch for `RowWriter.hold`; None if it cannot be held open.
+def make(
+    applier: Applier, progress: WorkerProgress, batch: Batch, after: Packet | None = None
+) -> Made | None:
+    """Return what to send of a batch for `RowWriter.hold`; `after` as in `InFlight.packet`.
 
-    Raises ServerError, ConnectionLostError.
+    None if it cannot be held open. Raises RowTooLargeError.
     """
-    flight = progress.flight
-    packet = flight.packet([flight.next_begun()], progress.coordinator.scheduler.stored)
+    packet = progress.flight.packet([batch], progress.coordinator.scheduler.stored, after)
     bundle = applier.rows.bundle(packet, held=True)
-    if bundle is None or not await applier.tables.are_transactional(
-        bundle.table_maps, bundle.steps
-    ):
-        return None
-    return packet, bundle
+    return None if bundle is None else Made(packet, bundle)
+
+
+async def can_be_held(applier: Applier, made: Made) -> bool:
+    """Return whether all that is changed can be rolled back. Raises as `are_transactional`."""
+    bundle = made.bundle
+    return await applier.tables.are_transactional(bundle.table_maps, bundle.steps)

@@ -5,7 +5,7 @@ from mtsd.model.errors import MtsdError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultHook, FaultPoint
 from mtsd.replica.core.worker_progress import WorkerProgress
 from mtsd.replica.ways.choose import RowsWay
-from mtsd.replica.ways.overlapping import Overlapping, to_be_held
+from mtsd.replica.ways.overlapping import Overlapping, can_be_held, make
 from mtsd.replica.ways.single_groups import SingleGroups
 from mtsd.replica.workers.attempts import Attempts
 from mtsd.replica.workers.commit_order import CommitOrder
@@ -89,10 +89,10 @@ class CombinedRows:
         """
         flight = self._flight
         batch = flight.next_begun()
-        held = await to_be_held(self._applier, self._progress)
-        if held is None:
+        made = make(self._applier, self._progress, batch)
+        if made is None or not await can_be_held(self._applier, made):
             return False
-        packet, bundle = held
+        packet, bundle = made
         try:
             await self._applier.rows.hold(bundle)
             if not await self._order.comes(batch[0].number):

@@ -136,6 +136,10 @@ class InFlight:
         """Return the first batch that is begun but not sent."""
         return self._begun[0]
 
+    def begun_behind(self) -> Batch:
+        """Return the batch after that one; an empty one if there is none."""
+        return self._begun[1] if len(self._begun) > 1 else ()
+
     def take_begun(self) -> Batch:
         """Remove and return that batch, to be applied by itself."""
         return self._begun.popleft()
@@ -163,14 +167,18 @@ class InFlight:
         """Put back batches that were gathered but not sent: they come next, in order."""
         self._begun.extendleft(reversed(batches))
 
-    def packet(self, batches: Sequence[Batch], stored: LowWaterMark) -> Packet:
+    def packet(
+        self, batches: Sequence[Batch], stored: LowWaterMark, after: Packet | None = None
+    ) -> Packet:
         """Return a packet of batches, each a transaction, to follow everything that was sent.
 
-        `stored` is the low-water mark stored on the target. Raises ValueError if a group has
-        already committed.
+        `after` is a packet that will have been sent before it, if there is one. `stored` is the
+        low-water mark stored on the target. Raises ValueError if a group has already committed.
         """
-        if self._sent:
-            before = done = self._sent[-1].packet.transactions[-1].row
+        if after is None and self._sent:
+            after = self._sent[-1].packet
+        if after is not None:
+            before = done = after.transactions[-1].row
         else:
             before, done = self.row, self._row_with_owed
         last = batches[-1]

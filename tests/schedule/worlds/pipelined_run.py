@@ -48,6 +48,8 @@ class PipelinedRun(SimulatedRun):
         self.failed_once: set[int] = set()
         self.held: list[Packet | None] = [None] * settings.workers
         """What a worker has applied before its turn, or while it commits, and holds open."""
+        self.made: list[Packet | None] = [None] * settings.workers
+        """What a worker has made to be applied after that."""
         self.gave_way: set[int] = set()
         """The first groups of batches that were rolled back before they could commit."""
         super().__init__(stream, target, settings, repeats=repeats)
@@ -124,6 +126,13 @@ class PipelinedRun(SimulatedRun):
         wire = self.wires[worker]
         return self.settings.overlaps and len(wire) == 1 and len(wire[0].packet.transactions) == 1
 
+    def _may_begin_ahead(self, worker: int) -> bool:
+        """Tell whether the batch that is applied next, or behind that, has not begun."""
+        flight = self.flights[worker]
+        if self.settings.overlaps and self.held[worker] is not None:
+            return not flight.begun_behind()
+        return self._commits_one(worker) and not flight.has_begun
+
     def begin_ahead(self, worker: int) -> None:
         """Begin the batch after the one that commits, if it is full."""
         batch = self.scheduler.take(worker, ahead=True)
@@ -133,6 +142,20 @@ class PipelinedRun(SimulatedRun):
             self.flights[worker].begin(batch)
         self.look()
 
+    def can_make(self, worker: int) -> bool:
+        """Tell whether the worker may make what it sends after what the server applies."""
+        batch = self.flights[worker].begun_behind()
+        if not self.settings.overlaps or self.held[worker] is None or self.made[worker] is not None:
+            return False
+        return bool(batch) and self.scheduler.may_commit(batch[0].number)
+
+    def make(self, worker: int) -> None:
+        """Make it, as if what is held had committed."""
+        flight = self.flights[worker]
+        batch = flight.begun_behind()
+        self.made[worker] = flight.packet([batch], self.scheduler.stored, self.held[worker])
+        self.look()
+
     def hold(self, worker: int) -> None:
         """Let the server apply a batch and leave it open."""
         flight = self.flights[worker]
@@ -140,7 +163,8 @@ class PipelinedRun(SimulatedRun):
         sent = [g for each in self.wires[worker] for t in each.packet.transactions for g in t.batch]
         for group in batch:
             self._check_turn(group, (*sent, *batch))
-        self.held[worker] = flight.packet([batch], self.scheduler.stored)
+        self.held[worker] = self.made[worker] or flight.packet([batch], self.scheduler.stored)
+        self.made[worker] = None
         self.look()
 
     def can_send_commit(self, worker: int) -> bool:
@@ -156,7 +180,7 @@ class PipelinedRun(SimulatedRun):
         """Roll back what is held, or let it fail."""
         packet = self.held[worker]
         assert packet is not None
-        self.held[worker] = None
+        self.held[worker] = self.made[worker] = None
         self.gave_way.add(packet.transactions[0].batch[0].number)
         self.look()
 
@@ -225,7 +249,7 @@ class PipelinedRun(SimulatedRun):
             assert not any(behind.executed for behind in list(wire)[1:]), "behind a failure"
             left = [group for batch in flight.failed() for group in batch]
             wire.clear()
-            self.held[worker] = None
+            self.held[worker] = self.made[worker] = None
             self.replayed[worker] = left
             assert not any(group.number in self.target.applied for group in left)
         self.look()
@@ -315,8 +339,10 @@ class PipelinedRun(SimulatedRun):
             if self.can_send_commit(worker):
                 result.append((Step.SEND_COMMIT, worker))
             full = len(self.scheduler.workers[worker]) >= self.settings.limits.batch_groups
-            if self._commits_one(worker) and full and not self.flights[worker].has_begun:
+            if full and self._may_begin_ahead(worker):
                 result.append((Step.BEGIN_AHEAD, worker))
+            if self.can_make(worker):
+                result.append((Step.MAKE, worker))
             if self.can_send(worker):
                 result.append((Step.SEND, worker))
             if self.can_execute(worker):
@@ -341,6 +367,8 @@ class PipelinedRun(SimulatedRun):
         match step:
             case Step.BEGIN_AHEAD:
                 self.begin_ahead(worker)
+            case Step.MAKE:
+                self.make(worker)
             case Step.HOLD:
                 self.hold(worker)
             case Step.GIVE_WAY:
@@ -382,7 +410,7 @@ class PipelinedRun(SimulatedRun):
         )
         replayed = tuple(tuple(g.number for g in groups) for groups in self.replayed)
         rows = tuple((f.row.executed.base, f.row.executed.bits) for f in self.flights)
-        held = tuple(packet is not None for packet in self.held)
+        held = tuple(packet is not None for packet in (*self.held, *self.made))
         once = frozenset(self.failed_once), frozenset(self.gave_way)
         owed = tuple(flight.owed for flight in self.flights)
         return super().key(), wires, begun, replayed, rows, held, once, owed

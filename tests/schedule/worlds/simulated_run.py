@@ -161,6 +161,7 @@ class Step(enum.Enum):
     COMMIT_FIRST = "the target commits one group of a batch: it is replayed group by group"
     LEARN = "the daemon learns that the commit succeeded, or of the failure"
     BEGIN_AHEAD = "a worker begins the batch after the one that commits"
+    MAKE = "a worker makes what it sends after what it holds open"
     HOLD = "a worker applies a batch before it can commit, and holds it open"
     GIVE_WAY = "it rolls back what it holds"
     SEND_COMMIT = "it sends the COMMIT of what it holds"
