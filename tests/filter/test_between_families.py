@@ -18,6 +18,25 @@ PORTABLE = [*DATA, *SEVERAL, *(each for each in DEFINITIONS if "USER" not in eac
 IN_THE_SUITE = ("order", "both levels", "rewrite and others")
 OF_THEIR_CASE = ("ignore_table", "wild_do_table", "case")
 """These mean something else where names of tables are not case-sensitive."""
+IGNORED: Rules = {"ignore_table": ["a.t", "c.t1"]}
+OF_THE_TARGET: dict[str, tuple[Rules, Rules]] = {
+    "upper and lower case": (
+        {"ignore_table": ["a.t", "c.T1"]},
+        {"ignore_table": ["a.t"]},
+    ),
+    "both levels of databases": (
+        {"do_db": ["a"], "wild_ignore_table": ["d%.%", "a.u"]},
+        {"do_db": ["a", "d1"], "wild_ignore_table": ["a.u"]},
+    ),
+    "renamed definitions": (
+        {"rewrite_db": [["d2", "c"]], "wild_do_table": ["x.%", "a.%", "b.t"]},
+        {"rewrite_db": [["d2", "c"]], "wild_do_table": ["x.%", "a.%", "b.t", "d1.%"]},
+    ),
+}
+"""Rules that mean something else on the other family's target.
+
+Each with what a MySQL's own replica has to be told to do what a MariaDB does, and the reverse.
+"""
 
 
 @pytest.fixture(scope="module", params=["9.7-to-11.8", "11.8-to-9.7"])
@@ -34,7 +53,7 @@ def three(request: pytest.FixtureRequest) -> Iterator[Three]:
     [
         pytest.param(name, marks=[] if name in IN_THE_SUITE else pytest.mark.long)
         for name in RULES
-        if name not in OF_THEIR_CASE
+        if name not in OF_THEIR_CASE and name not in OF_THE_TARGET
     ],
 )
 def test_equal_to_the_sources_own_replica(three: Three, rules: str, tmp_path: Path) -> None:
@@ -42,9 +61,16 @@ def test_equal_to_the_sources_own_replica(three: Three, rules: str, tmp_path: Pa
     assert unequal(three.native, three.target) == []
 
 
-def test_the_target_decides_about_upper_and_lower_case(three: Three, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "rules",
+    [
+        "upper and lower case",
+        pytest.param("both levels of databases", marks=pytest.mark.long),
+        pytest.param("renamed definitions", marks=pytest.mark.long),
+    ],
+)
+def test_the_target_decides(three: Three, rules: str, tmp_path: Path) -> None:
     """As they are for its own kind of replica, whatever they are for the source's."""
-    rules: Rules = {"ignore_table": ["a.t", "c.t1"]}
-    same_for_native: Rules = {"ignore_table": ["a.t"] if three.mariadb else ["a.t", "c.T1"]}
-    three.replicate(rules, tmp_path, of_native=same_for_native)
+    given = {**RULES, "upper and lower case": IGNORED}[rules]
+    three.replicate(given, tmp_path, of_native=OF_THE_TARGET[rules][three.mariadb])
     assert unequal(three.native, three.target) == []
