@@ -11,6 +11,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 from mtsd.binlog.files.file_order import number_of
 from mtsd.binlog.files.ranges import ByteRange
+from mtsd.model.errors import MtsdError
 from mtsd.model.position import Position
 from mtsd.spark.logs.logs import FilesError, name_of
 
@@ -46,7 +47,10 @@ def listed(*paths: str) -> list[tuple[str, int]]:
     files = [file for one in listing for file in one.files]
     where = ", ".join(paths)
     if not files:
-        raise FilesError(f"there are no binary logs at {where}")
+        raise FilesError(
+            f"there are no binary logs at {where}: a file, a folder of numbered files"
+            " (binlog.000001) or a pattern"
+        )
     files.sort(key=lambda file: Position(name_of(file[0]), 0))
     names = [name_of(file) for file, _ in files]
     beside = [name for one in listing for name in one.beside]
@@ -70,6 +74,15 @@ def _listed(path: str) -> _Found:
     except OSError as error:
         place = error.filename or path
         raise FilesError(f"{place} cannot be read: {error.strerror or error}") from error
+    except Exception as error:
+        raise _of_address(path, error) from error
+
+
+def _of_address(path: str, error: Exception) -> Exception:
+    """Return the error of an address: each file system of fsspec has exceptions of its own."""
+    if isinstance(error, MtsdError) or not is_remote(path):
+        return error
+    return FilesError(f"{path} cannot be read: {str(error) or type(error).__name__}")
 
 
 def _listed_once(path: str) -> _Found:
@@ -187,6 +200,16 @@ def _fsspec() -> ModuleType:
         ) from error
 
 
+def _opened_remotely(path: str) -> BinaryIO:
+    try:
+        file: BinaryIO = _fsspec().open(path, "rb").open()
+    except OSError:
+        raise
+    except Exception as error:
+        raise _of_address(path, error) from error
+    return file
+
+
 class OpenFile:
     """The bytes of a file up to its planned size, in the form `mtsd.binlog.files.sync` reads."""
 
@@ -215,7 +238,7 @@ def opened(bounds: ByteRange) -> Iterator[OpenFile]:
     path = bounds.file
     try:
         if is_remote(path):
-            with _fsspec().open(path, "rb") as remote:
+            with _opened_remotely(path) as remote:
                 yield OpenFile(remote, bounds.size)
         else:
             with Path(path).open("rb") as file:

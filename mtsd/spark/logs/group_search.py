@@ -31,13 +31,31 @@ def place_after_gtids(logs: Logs, executed: GtidSet) -> Position:
     """Return where the first group begins that is not among those executed, or the log's end.
 
     Others that were executed may follow it. Raises FilesError if the log does not reach back far
-    enough.
+    enough, or has not got all of them.
     """
+    passed = GtidSet()
 
     def is_before(beginning: FileBeginning) -> bool:
-        return beginning.previous is not None and beginning.previous.issubset(executed)
+        nonlocal passed
+        if beginning.previous is None or not beginning.previous.issubset(executed):
+            return False
+        passed = beginning.previous.copy()
+        return True
 
-    found = _first(logs, is_before, lambda part: part.gtid is None or part.gtid not in executed)
+    def is_it(part: GroupPart) -> bool:
+        if part.gtid is None or part.gtid not in executed:
+            return True
+        passed.advance(part.gtid)
+        return False
+
+    found = _first(logs, is_before, is_it)
+    if found is not None and executed.minus(passed):
+        missing = executed.minus(_executed(logs))
+        if missing:
+            raise FilesError(
+                f"the log does not have {_shortened(missing)}, after which a read is to begin: they"
+                " are another server's, or a replica's that has not got them yet"
+            )
     if found is None:
         raise FilesError(
             "the oldest binary log begins with transactions that follow others than those of"
@@ -54,11 +72,14 @@ def place_at_time(logs: Logs, time: datetime) -> Position:
     """
     seconds = (time - _EPOCH) // _SECOND
     microseconds = (time - _EPOCH) // _MICROSECOND
-    found = _first(
-        logs,
-        lambda beginning: beginning.time <= seconds,
-        lambda part: part.commit_time >= microseconds,
-    )
+
+    def is_it(part: GroupPart) -> bool:
+        return part.commit_time >= microseconds
+
+    # A file tells in which second it was begun; the one before it may have groups of that second.
+    found = _first(logs, lambda beginning: beginning.time < seconds, is_it)
+    if found is None:
+        found = _first(logs, lambda beginning: beginning.time <= seconds, is_it)
     if found is None:
         raise FilesError(
             f"option 'start': the oldest binary log was begun after {time}; earliest is what there"
@@ -90,6 +111,22 @@ def _first(
                     return Position(name, part.begin)
             end = Position(name, reader.reached or FIRST_EVENT)
     return end
+
+
+def _executed(logs: Logs) -> GtidSet:
+    """Return what was executed before the end of a log, whose last file is read for that."""
+    file, size = logs.files()[-1]
+    name = name_of(file)
+    known = logs.executed_at(Position(name, size))
+    if known:
+        return GtidSet.parse(known)
+    bounds = ByteRange(file, FIRST_EVENT, size, size, tail=Tail.GROWING)
+    with one_line(file), logs.opened(bounds) as contents:
+        executed = file_beginning(contents, name).previous or GtidSet()
+        for part in RangeReader(contents, bounds, name).parts():
+            if part.gtid is not None:
+                executed.advance(part.gtid)
+    return executed
 
 
 def _shortened(executed: GtidSet) -> str:

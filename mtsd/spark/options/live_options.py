@@ -11,6 +11,7 @@ from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.tls import REQUIRING, public_key, tls_context
 
 _TLS_MODES: Final = ("disabled", "preferred", *sorted(REQUIRING))
+_OF_TLS: Final = ("tls", "tls_ca", "tls_cert")
 _MAX_IDS: Final = 1 << 16
 _LARGEST_ID: Final = (1 << 32) - 1
 
@@ -111,9 +112,42 @@ def parse_live(given: Mapping[str, str]) -> tuple[LiveOptions | None, list[str]]
         problems.append("the password is given more than once")
     if ("tls_cert" in values) != ("tls_key" in values):
         problems.append("options 'tls_cert' and 'tls_key' belong together")
+    problems += _ineffective(values)
     if problems:
         return None, problems
     return LiveOptions(**values), []  # type: ignore[arg-type]
+
+
+def _ineffective(values: Mapping[str, object]) -> list[str]:
+    """Return which options would do nothing beside others, although somebody counts on them."""
+    problems: list[str] = []
+    tls = str(values.get("tls", "preferred"))
+    if "unix_socket" in values:
+        problems += [
+            f"option {name!r} has no effect on a 'unix_socket'"
+            for name in ("port", *_OF_TLS)
+            if name in values and values[name] not in {"disabled", "preferred"}
+        ]
+    elif "tls_ca" in values and not tls.startswith("verify_"):
+        problems.append(
+            f"option 'tls_ca' has no effect while 'tls' is {tls!r}: verify_ca or verify_identity"
+            " has the source verified"
+        )
+    elif "tls_cert" in values and tls == "disabled":
+        problems.append("option 'tls_cert' has no effect while 'tls' is 'disabled'")
+    if values.get("get_public_key") and "server_public_key" in values:
+        problems.append(
+            "option 'get_public_key' has no effect beside 'server_public_key': no key is asked for"
+        )
+    return problems
+
+
+def _host(text: str) -> str:
+    if not text or "/" in text:
+        raise ValueError("it is a name or an address, without anything else")
+    if text.count(":") == 1:
+        raise ValueError("it is a name or an address: 'port' is an option of its own")
+    return text
 
 
 def _port(text: str) -> int:
@@ -158,7 +192,7 @@ def _server_ids(text: str) -> tuple[int, ...]:
 
 
 LIVE: Final[dict[str, Callable[[str], object]]] = {
-    "host": str,
+    "host": _host,
     "port": _port,
     "unix_socket": str,
     "user": str,

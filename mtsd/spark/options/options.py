@@ -1,7 +1,5 @@
 """The validated options of the format `mtsd_binlog`."""
 
-import json
-import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,8 +9,9 @@ from typing import Final
 from mtsd.catalog.definition import TableDefinition
 from mtsd.model.errors import MtsdError
 from mtsd.model.gtid import GtidSet
-from mtsd.model.position import FIRST_EVENT, Position
+from mtsd.model.position import Position
 from mtsd.spark.arrays.column_arrays import Dates
+from mtsd.spark.options import option_values
 from mtsd.spark.options.live_options import LIVE, LiveOptions, parse_live
 
 MAX_PARTITION_BYTES: Final = 64 << 20
@@ -78,7 +77,6 @@ class Options:
         return self.several or (self.path,)
 
 
-SHAPES: Final = ("events", "groups", "changes", "table")
 _ONLY_WITH: Final = {
     "schemas": ("changes",),
     "tables": ("changes",),
@@ -146,9 +144,59 @@ def parse_options(given: Mapping[str, str]) -> Options:
         elif "table" in values and not is_table:
             problems.append("option 'table' belongs to shape 'table'")
         problems += _misplaced(values)
-    if problems:
-        raise OptionError("; ".join(problems))
-    return Options(**values)  # type: ignore[arg-type]
+    if not problems:
+        found = Options(**values)  # type: ignore[arg-type]
+        problems += left_out(found)
+        if not problems:
+            return found
+    raise OptionError("; ".join(problems))
+
+
+def left_out(options: Options, now: datetime | None = None) -> list[str]:
+    """Return which options leave nothing to read together, or none of what one of them names.
+
+    Such a read would have no rows, without an error. `now` is the time, that of the clock unless
+    it is given.
+    """
+    start, end = options.start, options.end
+    problems = [] if start is None or end is None else _after_the_end(start, end)
+    times = {"since": options.since, "start": options.at_time}
+    for name, moment in times.items():
+        if moment is None:
+            continue
+        if moment > (now or datetime.now(UTC)):
+            problems.append(
+                f"option {name!r} is {moment}, which has not come yet: a time without an offset"
+                " is in UTC"
+            )
+        elif options.until is not None and moment >= options.until:
+            problems.append(
+                f"options {name!r} and 'until' leave nothing: {moment} is not before"
+                f" {options.until}"
+            )
+    schemas = {schema.lower() for schema in options.schemas}
+    problems += [
+        f"option 'tables' names {schema}.{table}, which 'schemas' leaves out: give one of the two"
+        for schema, table in options.tables
+        if schemas and schema.lower() not in schemas
+    ]
+    return problems
+
+
+def check_order(start: Position, end: Position) -> None:
+    """Raise OptionError if a read would begin after its end."""
+    for problem in _after_the_end(start, end):
+        raise OptionError(problem)
+
+
+def _after_the_end(start: Position, end: Position) -> list[str]:
+    if _base(start) != _base(end) or start <= end:
+        return []
+    return [f"options 'start' and 'end' leave nothing: {start} comes after {end}"]
+
+
+def _base(place: Position) -> str:
+    return place.file.rpartition(".")[0]
 
 
 def _take_start(found: dict[str, str], values: dict[str, object]) -> list[str]:
@@ -161,8 +209,8 @@ def _take_start(found: dict[str, str], values: dict[str, object]) -> list[str]:
         elif start.startswith(_GTIDS):
             # mysqldump writes the set as an addition, which begins with a +.
             values["after_gtids"] = GtidSet.parse(given[len(_GTIDS) :].strip().removeprefix("+"))
-        elif _DATE.match(start):
-            values["at_time"] = _time(given)
+        elif option_values.DATE.match(start):
+            values["at_time"] = option_values.time(given)
         else:
             return []
     except ValueError as error:
@@ -202,96 +250,6 @@ def _misplaced(values: Mapping[str, object]) -> list[str]:
     return problems
 
 
-def _shape(text: str) -> str:
-    if text.lower() not in SHAPES:
-        raise ValueError(f"it is one of {', '.join(SHAPES)}")
-    return text.lower()
-
-
-def _paths(text: str) -> tuple[str, ...]:
-    try:
-        document = json.loads(text)
-    except ValueError:
-        document = None
-    if not (isinstance(document, list) and all(isinstance(one, str) and one for one in document)):
-        raise ValueError('it is a JSON list of paths, as load(["a", "b"]) makes it')
-    return tuple(document)
-
-
-def _table(text: str) -> tuple[str, str]:
-    parts = text.replace("`", "").split(".")
-    if len(parts) != 2 or not all(parts):
-        raise ValueError('it is "database.table"')
-    return parts[0], parts[1]
-
-
-def _tables(text: str) -> tuple[tuple[str, str], ...]:
-    return tuple(_table(name.strip()) for name in text.split(","))
-
-
-def _columns(text: str) -> tuple[str, ...]:
-    names = tuple(name.strip().strip("`") for name in text.split(","))
-    if not all(names):
-        raise ValueError("it is a list of names with commas between them")
-    if len(set(names)) < len(names):
-        raise ValueError("a name is there twice")
-    return names
-
-
-def _position(text: str) -> Position:
-    file, colon, offset = text.rpartition(":")
-    if not colon:
-        return Position(text, FIRST_EVENT)
-    if not offset.isdecimal() or not file:
-        raise ValueError("it is earliest, latest, FILE, FILE:POSITION, gtid:SET or a time")
-    return Position(file, int(offset))
-
-
-def _end(text: str) -> Position:
-    if ":" not in text:
-        raise ValueError("it is FILE:POSITION")
-    return _position(text)
-
-
-_UNITS: Final = {"k": 10, "m": 20, "g": 30}
-
-
-def _bytes(text: str) -> int:
-    digits = text.lower().removesuffix("b")
-    shift = _UNITS.get(digits[-1:], 0)
-    if shift:
-        digits = digits[:-1]
-    if not digits.strip().isdecimal() or not int(digits):
-        raise ValueError("it is a number of bytes, such as 67108864 or 64m")
-    return int(digits) << shift
-
-
-def _time(text: str) -> datetime:
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        raise ValueError("it is a time such as 2026-05-31 12:00:00+00:00") from None
-    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
-
-
-def _one_of(*allowed: str) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if text.lower() not in allowed:
-            raise ValueError(f"it is one of {', '.join(allowed)}")
-        return text.lower()
-
-    return parse
-
-
-def _dates(text: str) -> Dates:
-    try:
-        return Dates[text.upper()]
-    except KeyError:
-        raise ValueError(
-            f"it is one of {', '.join(dates.name.lower() for dates in Dates)}"
-        ) from None
-
-
 _OF_SPARK: Final = frozenset({
     "external", "is_managed_location", "location", "owner", "provider", "serialization.format",
 })  # fmt: skip
@@ -302,27 +260,26 @@ _ALIASES: Final = {
 }
 """What Spark's own sources call these options."""
 _GTIDS: Final = "gtid:"
-_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ t]|$)")
 _STARTS: Final = frozenset({"earliest", "latest"})
 _KNOWN: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
     "path": ("path", str),
-    "paths": ("several", _paths),
-    "shape": ("shape", _shape),
-    "table": ("table", _table),
-    "columns": ("columns", _columns),
-    "start": ("start", _position),
-    "end": ("end", _end),
-    "max_partition_bytes": ("max_partition_bytes", _bytes),
+    "paths": ("several", option_values.paths),
+    "shape": ("shape", option_values.shape),
+    "table": ("table", option_values.table),
+    "columns": ("columns", option_values.columns),
+    "start": ("start", option_values.position),
+    "end": ("end", option_values.end),
+    "max_partition_bytes": ("max_partition_bytes", option_values.size),
     "ddl": ("ddl", str),
-    "dates": ("dates", _dates),
-    "max_bytes": ("max_bytes", _bytes),
-    "schemas": ("schemas", _columns),
-    "tables": ("tables", _tables),
-    "ops": ("ops", _columns),
-    "since": ("since", _time),
-    "until": ("until", _time),
-    "unseen_changes": ("unseen_changes", _one_of("error", SKIP)),
-    "evolve": ("evolve", _one_of("error", UNION)),
-    "absent": ("absent", _one_of("error", NULL)),
+    "dates": ("dates", option_values.dates),
+    "max_bytes": ("max_bytes", option_values.size),
+    "schemas": ("schemas", option_values.schemas),
+    "tables": ("tables", option_values.tables),
+    "ops": ("ops", option_values.columns),
+    "since": ("since", option_values.time),
+    "until": ("until", option_values.time),
+    "unseen_changes": ("unseen_changes", option_values.one_of("error", SKIP)),
+    "evolve": ("evolve", option_values.one_of("error", UNION)),
+    "absent": ("absent", option_values.one_of("error", NULL)),
 }
 """For each option, its field and a function that parses its value and raises ValueError."""

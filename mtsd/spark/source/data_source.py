@@ -22,7 +22,7 @@ from mtsd.spark.logs.failure import one_line
 from mtsd.spark.logs.folder_logs import FolderLogs
 from mtsd.spark.logs.group_search import place_after_gtids, place_at_time
 from mtsd.spark.logs.live_logs import LiveLogs
-from mtsd.spark.logs.logs import Logs, name_of, place_of
+from mtsd.spark.logs.logs import Logs, place_of
 from mtsd.spark.logs.whole_read import stretch_of
 from mtsd.spark.options.option_filters import option_filters
 from mtsd.spark.options.options import UNION, OptionError, Options, parse_options
@@ -31,6 +31,7 @@ from mtsd.spark.shapes.event_shape import EventShape
 from mtsd.spark.shapes.group_shape import GroupShape
 from mtsd.spark.shapes.shape import Shape, ShapeRequest, pruned
 from mtsd.spark.shapes.table_shape import TableShape
+from mtsd.spark.source.bounds import check_read
 from mtsd.spark.source.confinement import confine
 from mtsd.spark.source.reading import Ranges, rows
 from mtsd.spark.source.stream_reader import BinlogStreamReader
@@ -102,7 +103,7 @@ class BinlogReader(DataSourceReader):
         options = self._request.options
         with one_line(), closing(self._logs):
             files = self._logs.files()
-            _check_bounds(options, files)
+            check_read(files, options.start, options.end)
             read = _between(options, files)
             for remark in self._logs.remarks(read):
                 _log.warning("mtsd_binlog: %s", remark)
@@ -157,15 +158,6 @@ def _with_definition(options: Options, logs: Logs) -> Options:
         return replace(options, loaded=logs.definition(*options.table))
     finally:
         logs.close()
-
-
-def _check_bounds(options: Options, files: Sequence[tuple[str, int]]) -> None:
-    """Raise OptionError if `start` or `end` names a file that is not there."""
-    names = [name_of(file) for file, _ in files]
-    for option, place in (("start", options.start), ("end", options.end)):
-        if place is not None and place.file not in names:
-            there = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
-            raise OptionError(f"option {option!r}: there is no {place.file}, there is {there}")
 
 
 def _between(options: Options, files: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:

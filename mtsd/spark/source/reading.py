@@ -15,6 +15,7 @@ from mtsd.spark.logs.failure import unreadable
 from mtsd.spark.logs.logs import Logs, Stretch, name_of
 from mtsd.spark.logs.whole_read import WholeRead
 from mtsd.spark.shapes.shape import Shape, ShapeRequest
+from mtsd.spark.source.hanging_up import hang_up_quietly
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ def rows(
     request: ShapeRequest, shape: Shape, logs: Logs, partition: InputPartition
 ) -> Iterator[pa.RecordBatch]:
     """Yield a task's rows; raises UnreadableBinlogError if a file cannot be read."""
+    hang_up_quietly()
     if not isinstance(partition, Ranges):
         return
     server = partition.server

@@ -22,10 +22,18 @@ def first_offset(logs: Logs, start: Position | None, *, latest: bool) -> Positio
         return Position(name_of(file), logs.last_end(span) or FIRST_EVENT)
     if start is None:
         return Position(name_of(files[0][0]), FIRST_EVENT)
-    file, size = _from(logs, files, start)[0]
+    file, size = (rest := _from(logs, files, start))[0]
     begin = logs.first_begin(file, size, max(FIRST_EVENT, start.offset))
+    if begin is None and len(rest) > 1:
+        return Position(name_of(rest[1][0]), FIRST_EVENT)
     if begin is None:
-        raise FilesError(f"{file}: no group begins at byte {start.offset} or later")
+        # The next group begins where the last one, or what follows it, has ended.
+        begin = logs.last_end(ByteRange(file, FIRST_EVENT, size, size, tail=Tail.GROWING))
+    if begin is None or begin < start.offset:
+        raise FilesError(
+            f"option 'start' is {start}, which is in the middle of a group that is not there as a"
+            " whole yet: give the place at which one begins or ends"
+        )
     return Position(start.file, begin)
 
 

@@ -25,8 +25,9 @@ from mtsd.spark.logs.failure import one_line
 from mtsd.spark.logs.group_search import place_after_gtids, place_at_time
 from mtsd.spark.logs.live_connection import another_server
 from mtsd.spark.logs.logs import Logs, Stretch
-from mtsd.spark.options.options import OptionError
+from mtsd.spark.options.options import OptionError, check_order
 from mtsd.spark.shapes.shape import Shape, ShapeRequest
+from mtsd.spark.source.bounds import check_stream
 from mtsd.spark.source.lag import bytes_between, seconds_behind
 from mtsd.spark.source.reading import Ranges, Server, rows
 from mtsd.spark.source.stream_offset import Offset, StreamOffset
@@ -45,7 +46,7 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._request = replace(request, options=replace(request.options, start=None))
         self._shape = shape
         self._logs = logs
-        self._stop = request.options.end
+        self._end = self._stop = request.options.end
         self._next_read = 0.0
         self._planned: Position | None = None
         """Where the last batch ends, at the server that is at the address now."""
@@ -128,14 +129,20 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return where a new stream begins."""
         options = self._request.options
         origin = self._logs.origin
+        files = self._logs.files()
+        check_stream(files, self._start, self._end)
+        executed = skip = ""
         if options.after_gtids is not None:
-            executed = str(options.after_gtids)
+            executed = skip = str(options.after_gtids)
             place = place_after_gtids(self._logs, options.after_gtids)
-            return StreamOffset(place, origin, executed, skip=executed)
-        if options.at_time is not None:
-            return StreamOffset(place_at_time(self._logs, options.at_time), origin)
-        place = first_offset(self._logs, self._start, latest=options.latest)
-        return StreamOffset(place, origin, self._logs.executed_at(place))
+        elif options.at_time is not None:
+            place = place_at_time(self._logs, options.at_time)
+        else:
+            place = first_offset(self._logs, self._start, latest=options.latest)
+            executed = self._logs.executed_at(place)
+        if self._end is not None:
+            check_order(place, self._end)
+        return StreamOffset(place, origin, executed, skip)
 
     def _next(self, offset: StreamOffset, limit: ReadLimit) -> tuple[StreamOffset, Position]:
         """Return an offset as it is at the server, and where the next batch ends there."""

@@ -22,12 +22,19 @@ class ChangesFunction:
     """
 
     @staticmethod
-    def analyze(**options: AnalyzeArgument) -> AnalyzeResult:
+    def analyze(*unnamed: AnalyzeArgument, **options: AnalyzeArgument) -> AnalyzeResult:
         """Return the columns. Raises UnreadableBinlogError."""
         with one_line():
+            if unnamed:
+                raise OptionError(f"options of {NAME} have names, as in {NAME}(path => '/logs')")
             for name, argument in options.items():
                 if not argument.isConstantExpression:
                     raise OptionError(f"option {name!r} of {NAME} has to be a constant")
+                if not isinstance(argument.value, str | int):
+                    raise OptionError(
+                        f"option {name!r} of {NAME} is a {argument.dataType.simpleString()}: it"
+                        " has to be a text, a whole number, true or false"
+                    )
         given = {name: argument.value for name, argument in options.items()}
         return AnalyzeResult(_source(given).schema())
 

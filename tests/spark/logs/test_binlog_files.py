@@ -141,6 +141,27 @@ def test_a_folder_is_listed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
         system.rm("/new", recursive=True)
 
 
+def test_what_a_file_system_raises_is_an_error_of_the_address(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(FilesError, match="none://logs cannot be read: Protocol not known: none"):
+        listed("none://logs")
+    with (
+        pytest.raises(
+            FilesError, match=r"none://logs/b\.000001 cannot be read: Protocol not known"
+        ),
+        opened(ByteRange("none://logs/b.000001", 0, 1, 1)),
+    ):
+        pass
+
+    def isdir(_path: str) -> bool:
+        raise RuntimeError("no credentials")
+
+    monkeypatch.setattr(fsspec.filesystem("memory"), "isdir", isdir)
+    with pytest.raises(FilesError, match="memory://logs cannot be read: no credentials"):
+        listed("memory://logs")
+
+
 def test_an_address_without_fsspec(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fsspec", None)
     with pytest.raises(FilesError, match="pip install fsspec"):

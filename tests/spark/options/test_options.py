@@ -10,6 +10,8 @@ from mtsd.spark.arrays.column_arrays import Dates
 from mtsd.spark.options.live_options import LiveOptions
 from mtsd.spark.options.options import OptionError, Options, parse_options
 
+CHANGES = {"path": "/x", "shape": "changes"}
+
 
 def test_all_options() -> None:
     assert parse_options({"PATH": "/x"}) == Options("/x")
@@ -52,6 +54,20 @@ def test_names_of_sparks_own_sources() -> None:
     found = parse_options({**given, "endingOffsets": "b.000001:4"})
     assert (found.latest, found.max_bytes) == (True, 1024)
     assert found.end == Position("b.000001", 4)
+    assert parse_options({"path": "/x", "endingOffsets": "Latest"}).end is None
+
+
+def test_names_in_backticks_may_have_any_signs() -> None:
+    found = parse_options({**CHANGES, "tables": "`a`.`t*`,a.`(b)`", "schemas": "a"})
+    assert found.tables == (("a", "t*"), ("a", "(b)"))
+    assert parse_options({**CHANGES, "schemas": "`a.b`,c"}).schemas == ("a.b", "c")
+
+
+def test_addresses_of_hosts() -> None:
+    for host in ("::1", "fe80::1%eth0", "db-1.example.org"):
+        live = parse_options({"host": host}).live
+        assert live is not None
+        assert live.host == host
 
 
 def test_filters_and_the_beginning() -> None:
@@ -121,7 +137,29 @@ def test_a_live_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             {"path": "/x", "start": "f:x"},
             "it is earliest, latest, FILE, FILE:POS",
         ),
-        ({"path": "/x", "end": "f"}, "it is FILE:POSITION"),
+        ({"path": "/x", "end": "f"}, "it is latest or FILE:POSITION"),
+        ({"path": "/x", "end": "a:b:4"}, "it is latest or FILE:POSITION"),
+        ({"path": "/x", "end": "2026-05-31 12:00:00"}, "the option 'until' takes a time"),
+        ({"path": "/x", "start": "b.000002:4", "end": "b.000001:9"}, "'start' and 'end' leave not"),
+        (
+            CHANGES | {"since": "2026-01-02", "until": "2026-01-02"},
+            "'since' and 'until' leave noth",
+        ),
+        (
+            CHANGES | {"start": "2026-01-02", "until": "2026-01-01"},
+            "'start' and 'until' leave noth",
+        ),
+        (CHANGES | {"since": "2999-01-01"}, "'since' is 2999-01-01 .* which has not come yet"),
+        (CHANGES | {"start": "2999-01-01"}, "'start' is 2999-01-01 .* which has not come yet"),
+        (
+            CHANGES | {"tables": "a.t,b.t", "schemas": "A"},
+            r"names b\.t, which 'schemas' leaves out",
+        ),
+        (CHANGES | {"tables": "a.*"}, "names are exact, and no pattern: .* use 'schemas'"),
+        (CHANGES | {"tables": "['a.t']"}, "with commas between them, without other signs"),
+        (CHANGES | {"schemas": "a.t"}, "without tables: use 'tables'"),
+        (CHANGES | {"schemas": "a%"}, "names are exact, and no pattern: leave the option out"),
+        ({"path": "/x", "shape": "table", "table": "a.*"}, "names are exact, .* shape 'changes'"),
         ({"path": "/x", "dates": "lenient"}, "it is one of strict, nulls, text"),
         ({"nonsense": "1"}, "'nonsense' is unknown.*; option 'path' is missing"),
         ({"path": "/x", "shape": "changes", "dates": "text"}, "'dates' belongs to shape 'table'"),
@@ -136,6 +174,19 @@ def test_a_live_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ({"user": "u"}, "a live source needs the option 'host' or 'unix_socket'"),
         ({"host": "h", "unix_socket": "/s"}, "both 'host' and 'unix_socket'"),
         ({"host": "h", "port": "0"}, "it is a port"),
+        ({"host": "h:3307"}, "'port' is an option of its own"),
+        ({"host": "mysql://h"}, "it is a name or an address"),
+        ({"host": "h", "tls_ca": "/c"}, "'tls_ca' has no effect while 'tls' is 'preferred'"),
+        (
+            {"host": "h", "tls": "disabled", "tls_cert": "/c", "tls_key": "/k"},
+            "has no effect while",
+        ),
+        ({"unix_socket": "/s", "port": "3307"}, "'port' has no effect on a 'unix_socket'"),
+        ({"unix_socket": "/s", "tls": "verify_ca"}, "'tls' has no effect on a 'unix_socket'"),
+        (
+            {"host": "h", "get_public_key": "true", "server_public_key": "/k"},
+            "'get_public_key' has no effect beside 'server_public_key'",
+        ),
         ({"host": "h", "tls": "yes"}, "it is one of disabled, preferred, required, verify_ca"),
         ({"host": "h", "tls_cert": "/c"}, "'tls_cert' and 'tls_key' belong together"),
         ({"host": "h", "password": "a", "password_env": "b"}, "password is given more than once"),

@@ -58,7 +58,10 @@ def test_what_is_outside_may_not(folder: Path, path: str) -> None:
         ({"unix_socket": "/t"}, "'unix_socket'"),
         ({"host": "evil", "password_env": "AWS_SECRET"}, "'host' and 'password_env'"),
         ({"host": "a", "port": "1", "password_file": "/etc/shadow"}, "'password_file'"),
-        ({"host": "a", "port": "1", "tls_ca": "/etc/shadow"}, "'tls_ca'"),
+        (
+            {"host": "a", "port": "1", "tls": "verify_ca", "tls_ca": "/etc/shadow"},
+            "'tls_ca'",
+        ),
     ],
 )
 def test_a_live_source(folder: Path, given: dict[str, str], refused: str) -> None:

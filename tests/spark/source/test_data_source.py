@@ -1,6 +1,7 @@
 """Binary logs of a real server as DataFrames, in one process and in any number of tasks."""
 
 import random
+import re
 import shutil
 from collections.abc import Callable
 from contextlib import closing
@@ -15,14 +16,16 @@ from mtsd.binlog.files.range_reader import RangeReader
 from mtsd.binlog.files.ranges import ByteRange
 from mtsd.cli.listing.event_listing import event_lines
 from mtsd.spark import latest
-from mtsd.spark.logs.failure import failure_line
+from mtsd.spark.logs.failure import UnreadableBinlogError, failure_line
 from tests.binlog.range_cases import Contents, raw_events
 from tests.binlog.recording import OPTIONS, play
 from tests.servers.mysqld import Server
+from tests.spark.direct_reads import Row, read_directly
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
 
 Read = Callable[..., DataFrame]
+Directly = Callable[..., list[Row]]
 TRANSACTIONS = 200
 
 
@@ -33,6 +36,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for path in play(server):
             shutil.copy(path, folder)
     return folder
+
+
+@pytest.fixture(scope="module")
+def directly(folder: Path) -> Directly:
+    def directly(shape: str, path: Path = folder, **options: object) -> list[Row]:
+        given = {name: str(value) for name, value in options.items()}
+        return read_directly({"shape": shape, "path": str(path), **given})
+
+    return directly
 
 
 @pytest.fixture(scope="module")
@@ -74,45 +86,39 @@ def test_groups_are_those_of_the_files(read: Read, folder: Path, tasks: int) -> 
     assert sorted(tuple(row[name] for name in names) for row in found.collect()) == wanted
 
 
-def test_rows_and_tables_of_groups(read: Read) -> None:
-    rows = read("groups", columns="kind,rows,tables").where("rows > 0").collect()
-    assert {kind: rows for kind, rows, _ in rows if kind == "create_select"} == {"create_select": 1}
-    assert ("rows", 2, ["d1.types"]) in [tuple(row) for row in rows]
+def test_rows_and_tables_of_groups(directly: Directly) -> None:
+    groups = directly("groups", columns="kind,rows,tables")
+    rows = [tuple(row.values()) for row in groups if row["rows"]]
+    assert [rows for kind, rows, _ in rows if kind == "create_select"] == [1]
+    assert ("rows", 2, ["d1.types"]) in rows
 
 
-def test_events_are_those_that_mtsd_binlog_lists(read: Read, folder: Path) -> None:
+def test_events_are_those_that_mtsd_binlog_lists(directly: Directly, folder: Path) -> None:
     wanted = []
-    for path in folder.iterdir():
+    for path in sorted(folder.iterdir()):
         raw = raw_events(path.read_bytes())
         pos = 0
         for line in event_lines(path.name, raw):
             pos = line.offset or pos
             wanted.append((path.name, pos, line.type, line.inner, line.header.server_id))
-    found = read("events", columns="file,pos,type,inner,server_id", max_partition_bytes=9000)
-    assert sorted(map(tuple, found.collect())) == sorted(wanted)
+    found = directly("events", columns="file,pos,type,inner,server_id", max_partition_bytes=9000)
+    assert [tuple(row.values()) for row in found] == wanted
 
 
-def test_filters_and_positions(read: Read, folder: Path) -> None:
-    last = max(folder.iterdir())
-    groups = read("groups").collect()
-    places = sorted((row["file"], row["pos"], row["begin"], row["commit_time"]) for row in groups)
-    middle = next(place for place in places if place[0] == last.name and place[1] > 5000)
-    file, pos, begin, moment = middle
-    later = {place[:2] for place in places if place[:2] >= (file, pos)}
-    here = {place[:2] for place in places if place[0] == file}
-
-    def found(frame: DataFrame) -> set[tuple[str, int]]:
-        return {(row["file"], row["pos"]) for row in frame.collect()}
-
-    assert found(read("groups", start=f"{file}:{begin}")) == later
-    assert len(found(read("groups", end=f"{file}:{pos}"))) == len(places) - len(later) + 1
-    filtered = read("groups").where(f"file = '{file}'")
+def test_positions(directly: Directly, folder: Path) -> None:
+    places = [(row["file"], row["pos"], row["begin"]) for row in directly("groups")]
+    last = max(folder.iterdir()).name
+    number = [file for file, *_ in places].index(last) + 9
+    file, pos, begin = places[number]
     first = min(folder.iterdir()).name
-    assert found(read("groups", start=file, end=f"{first}:4")) == set()
-    assert found(filtered) == here
-    assert found(read("groups").where("file = 'none'")) == set()
-    assert found(filtered.where(f"pos <= {pos}")) == here - later | {(file, pos)}
-    assert found(read("groups").where(f"commit_time >= '{moment}'")) >= later
+    for options, wanted in (
+        ({"start": f"{file}:{begin}"}, places[number:]),
+        ({"end": f"{file}:{pos}"}, places[: number + 1]),
+    ):
+        found = directly("groups", **options)
+        assert [(row["file"], row["pos"], row["begin"]) for row in found] == wanted
+    with pytest.raises(UnreadableBinlogError, match="'start' and 'end' leave nothing"):
+        directly("groups", start=file, end=f"{first}:4")
 
 
 def test_sql_reads_the_same(spark: SparkSession, read: Read, folder: Path) -> None:
@@ -125,6 +131,13 @@ def test_sql_reads_the_same(spark: SparkSession, read: Read, folder: Path) -> No
         assert sorted(map(str, found.collect())) == sorted(map(str, wanted.collect()))
     with pytest.raises(AnalysisException, match="option 'shap' is unknown: did you mean 'shape'"):
         spark.sql(f"SELECT * FROM mtsd_changes(path => '{path}', shap => 'table')")
+    for given, message in (
+        (f"'{path}'", r"options of mtsd_changes have names, as in mtsd_changes\(path => "),
+        (f"path => '{path}', since => DATE'2026-01-02'", "'since' of mtsd_changes is a date: it"),
+        (f"path => '{path}', start => NULL", "'start' of mtsd_changes is a void: it has to be"),
+    ):
+        with pytest.raises(AnalysisException, match=message):
+            spark.sql(f"SELECT * FROM mtsd_changes({given})")
     # Spark keeps the columns of a table of its catalog, and not its options: a view has them.
     options = f"path = '{path}', shape = 'changes'"
     spark.sql(f"CREATE TABLE log USING mtsd_binlog OPTIONS ({options.replace(' =', '')})")
@@ -138,7 +151,9 @@ def test_sql_reads_the_same(spark: SparkSession, read: Read, folder: Path) -> No
         spark.sql("DROP TABLE log")
 
 
-def test_what_is_wrong_is_said_by_name(spark: SparkSession, read: Read, folder: Path) -> None:
+def test_what_is_wrong_is_said_by_name(
+    spark: SparkSession, directly: Directly, folder: Path
+) -> None:
     for options, message in (
         ({"shap": 1}, "option 'shap' is unknown: did you mean 'shape'?"),
         ({"columns": "file,a"}, "there is no a: there are file, begin, pos"),
@@ -147,12 +162,12 @@ def test_what_is_wrong_is_said_by_name(spark: SparkSession, read: Read, folder: 
         ({"start": "mysql-bin.000001:4"}, "option 'start': there is no mysql-bin.000001, there"),
         ({"end": "aa.000001:4"}, "option 'end': there is no aa.000001, there is binlog.000001 to"),
     ):
-        with pytest.raises(AnalysisException, match=message) as caught:
-            read("groups", **options).collect()
-        assert message in str(failure_line(caught.value))
+        with pytest.raises(UnreadableBinlogError, match=re.escape(message)):
+            directly("groups", **options)
     reader = spark.read.format("mtsd_binlog").option("shape", "groups")
-    with pytest.raises(AnalysisException, match="column 'pos' of shape 'groups' is bigint, not"):
+    with pytest.raises(AnalysisException) as caught:
         reader.schema("pos STRING").load(str(folder)).collect()
+    assert "column 'pos' of shape 'groups' is bigint, not" in str(failure_line(caught.value))
     assert reader.schema("pos BIGINT, kind STRING").load(str(folder)).count() > 50
 
 

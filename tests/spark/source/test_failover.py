@@ -12,11 +12,15 @@ from mtsd.spark.source.data_source import BinlogDataSource
 from mtsd.spark.source.stream_reader import BinlogStreamReader
 from tests.binlog.recording import OPTIONS
 from tests.servers.mysqld import Server
+from tests.spark.direct_reads import read_directly
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
 
 Offset = dict[str, str | int]
 TABLE = "CREATE DATABASE fo; CREATE TABLE fo.t (id INT PRIMARY KEY)"
+
+
+OTHERS = "aa5d12c6-71ca-11e1-9e33-c80aa9429562:1-7"
 
 
 class Primary:
@@ -45,7 +49,7 @@ def primary(server: Server) -> Iterator[Primary]:
 
 
 def reader(server: Server, **options: str) -> BinlogStreamReader:
-    live = {"host": "127.0.0.1", "port": str(server.port), "user": "root", "retry_seconds": "0"}
+    live = {"host": "127.0.0.1", "port": str(server.port), "user": "root", "connect_timeout": "60"}
     source = BinlogDataSource({**live, "shape": "changes", "tables": "fo.t", **options})
     return source.streamReader(source.schema())
 
@@ -138,18 +142,18 @@ def test_a_read_begins_after_gtids_or_at_a_time(primary: Primary) -> None:
     primary.server.sql("FLUSH BINARY LOGS; DO SLEEP(1.1)")
     time = datetime.now(UTC)
     primary.insert(2)
+    primary.server.sql("FLUSH BINARY LOGS")
     for where in (
         {"path": str(primary.server.datadir)},
         {"host": "127.0.0.1", "port": str(primary.server.port), "user": "root"},
     ):
+        options = {**where, "shape": "changes", "tables": "fo.t"}
         for start in (f"gtid:{executed}", time.isoformat()):
-            given = {**where, "shape": "changes", "tables": "fo.t", "start": start}
-            source = BinlogDataSource(given)
-            at = source.reader(source.schema())
-            rows = [
-                row["key"]
-                for task in at.partitions()
-                for batch in at.read(task)
-                for row in batch.to_pylist()
+            assert [row["key"] for row in read_directly({**options, "start": start})] == [
+                '{"id":2}'
             ]
-            assert rows == ['{"id":2}']
+        # All that was executed, and more, which it never was here.
+        assert read_directly({**options, "start": f"gtid:{primary.executed()}"}) == []
+        for others in (OTHERS, f"{primary.executed()},{OTHERS}"):
+            with pytest.raises(UnreadableBinlogError, match=f"does not have {OTHERS}, after which"):
+                read_directly({**options, "start": f"gtid:{others}"})

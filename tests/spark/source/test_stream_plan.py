@@ -20,13 +20,13 @@ from mtsd.spark.logs.logs import FilesError
 from mtsd.spark.options.options import Options
 from mtsd.spark.shapes.change_shape import ChangeShape
 from mtsd.spark.shapes.shape import ShapeRequest
-from mtsd.spark.source.data_source import BinlogDataSource
 from mtsd.spark.source.lag import bytes_between
 from mtsd.spark.source.stream_plan import first_offset, next_end, parts_between
 from mtsd.spark.source.stream_reader import BinlogStreamReader
 from tests.binlog.range_cases import Contents, declared, events
 from tests.binlog.recording import OPTIONS, play
 from tests.servers.mysqld import Server
+from tests.spark.direct_reads import DirectStream, Row, read_directly
 from tests.spark.streams import Writer
 
 pytestmark = pytest.mark.servers
@@ -176,11 +176,8 @@ def test_a_copy_that_lacks_the_end_of_a_file_is_an_error(recorded: Path, tmp_pat
     assert reader.groups == everything(recorded)
 
 
-def rows(path: Path | str, **options: str) -> list[tuple[object, ...]]:
-    source = BinlogDataSource({"path": str(path), "shape": "groups", **options})
-    reader = source.reader(source.schema())
-    tasks = reader.partitions()
-    return [tuple(row.values()) for t in tasks for b in reader.read(t) for row in b.to_pylist()]
+def rows(path: Path | str, **options: str) -> list[Row]:
+    return read_directly({"path": str(path), "shape": "groups", **options})
 
 
 def test_files_that_are_not_in_their_places(recorded: Path, tmp_path: Path) -> None:
@@ -227,7 +224,7 @@ def test_what_is_told_of_files(
     assert "may be incomplete" not in caplog.text
     # A copy whose last groups are missing.
     data[FIRST_EVENT + 17] &= ~1
-    last.write_bytes(data[: int(str(rows(tmp_path)[-1][2]))])
+    last.write_bytes(data[: int(str(rows(tmp_path)[-1]["pos"]))])
     rows(tmp_path)
     assert f"{last} may be incomplete: it is not marked as being written" in caplog.text
 
@@ -244,26 +241,50 @@ def test_stops_are_not_passed(recorded: Path) -> None:
         assert reader.groups == wanted
 
 
-def test_where_a_stream_may_begin(recorded: Path) -> None:
+@pytest.mark.parametrize("number", [1, -1])
+def test_where_a_stream_may_begin(recorded: Path, number: int) -> None:
     logs = FolderLogs(str(recorded))
     wanted = everything(recorded)
-    file, size = logs.files()[1]
+    file, size = logs.files()[number]
     name = Path(file).name
-    for offset in range(FIRST_EVENT, size, 97):
-        rest = [one for one in wanted if place(one, 0) >= Position(name, offset)]
-        if not any(place(one, 0).file == name for one in rest):
-            break
-        begin = first_offset(logs, Position(name, offset), latest=False)
-        assert begin.offset >= offset
-        reader = Reader(recorded)
-        reader.place = begin
-        reader.read()
+    own = {place(one, end).offset for one in wanted if one[0] == name for end in (0, 1)}
+    # Also at the last group, inside of it, at its end, and in what follows it.
+    for offset in sorted({*range(FIRST_EVENT, size, 97), *own, max(own) - 1, size - 1, size}):
         start = Position(name, offset)
+        reader = Reader(recorded)
+        reader.place = first_offset(logs, start, latest=False)
+        assert reader.place >= start
+        reader.read()
         assert reader.groups == [one for one in wanted if place(one, 0) >= start]
+
+
+def test_a_beginning_in_a_group_that_is_being_written(recorded: Path, tmp_path: Path) -> None:
+    (_, (begin, end, *_)) = everything(recorded)[-1]
+    *_, last = sorted(recorded.iterdir())
+    (tmp_path / last.name).write_bytes(last.read_bytes()[: int(str(end)) - 9])
+    logs = FolderLogs(str(tmp_path))
+    start = Position(last.name, int(str(begin)))
+    assert first_offset(logs, start, latest=False) == start
+    with pytest.raises(FilesError, match=f"'start' is {last.name}:.* is not there as a whole yet"):
+        first_offset(logs, Position(last.name, int(str(begin)) + 1), latest=False)
+
+
+def test_the_end_and_places_that_are_not_there(recorded: Path) -> None:
+    logs = FolderLogs(str(recorded))
     end = first_offset(logs, None, latest=True)
     assert next_end(logs, end, None, None) == end
     with pytest.raises(FilesError, match="is not there any more"):
         first_offset(logs, Position("binlog.000099", 4), latest=False)
+    file, size = logs.files()[0]
+    for options, message in (
+        ({"start": f"{Path(file).name}:{size + 1}"}, f"has {size} bytes"),
+        (
+            {"start": "latest", "end": f"{Path(file).name}:{size}"},
+            "'start' and 'end' leave nothing",
+        ),
+    ):
+        with pytest.raises(UnreadableBinlogError, match=message):
+            DirectStream({"path": str(recorded), "shape": "groups", **options}).run()
 
 
 def test_what_has_gone_or_shrunk_is_named(recorded: Path, tmp_path: Path) -> None:
