@@ -139,7 +139,7 @@ class MariadbLoad:
     def _client(self, database: str) -> pymysql.Connection[Cursor]:
         return pymysql.connect(
             unix_socket=str(self._source.socket), user="root", database=database,
-            charset="utf8mb4", autocommit=True, local_infile=True,
+            charset="utf8mb4", autocommit=True, local_infile=True, ssl_disabled=True,
         )  # fmt: skip
 
 

@@ -187,7 +187,8 @@ class Statements:
             "UPDATE high SET v = LAST_INSERT_ID() WHERE id = LAST_INSERT_ID()",
         ]
         if self._chance.random() < 0.3:
-            jump = ABOVE_SIGNED + number * 100_000
+            # The first ids are those that the table begins with.
+            jump = ABOVE_SIGNED + (number + 1) * 100_000
             made += [f"SET INSERT_ID = {jump}", "INSERT INTO high (v) VALUES (3)"]
             made += [f"DELETE FROM high WHERE id < {jump - 1_000_000}"]
         return Transaction(made)

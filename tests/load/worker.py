@@ -231,6 +231,8 @@ class Worker:
             user="root",
             charset="utf8mb4",
             autocommit=True,
+            # A handshake would cost more than most transactions.
+            ssl_disabled=True,
             client_flag=CLIENT.MULTI_STATEMENTS,
             defer_connect=True,
         )

@@ -82,7 +82,7 @@ def run(server: Server, *statements: str) -> None:
         closing(
             pymysql.connect(
                 unix_socket=str(server.socket), user="maker", password=PASSWORD, database="d",
-                autocommit=True,
+                autocommit=True, ssl_disabled=True,
             )
         ) as client,
         client.cursor() as cursor,

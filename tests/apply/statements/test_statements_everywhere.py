@@ -30,7 +30,7 @@ def client(server: Server, stack: ExitStack, binlog_format: str) -> Cursor:
         closing(
             pymysql.connect(
                 unix_socket=str(server.socket), user="root", database="d", autocommit=True,
-                local_infile=True, charset="utf8mb4",
+                local_infile=True, charset="utf8mb4", ssl_disabled=True,
             )
         )
     )  # fmt: skip

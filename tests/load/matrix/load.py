@@ -111,7 +111,7 @@ class _Running:
     def _connect(self, session: int) -> Cursor:
         client = pymysql.connect(
             unix_socket=str(self.place.server.socket), user="root", database=self.place.here,
-            autocommit=True, local_infile=True, charset="utf8mb4",
+            autocommit=True, local_infile=True, charset="utf8mb4", ssl_disabled=True,
         )  # fmt: skip
         self._stack.callback(_close, client)
         cursor: Cursor = client.cursor()

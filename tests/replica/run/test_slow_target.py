@@ -41,7 +41,9 @@ def test_held_back_for_longer_than_anyone_waits(transactions: int, tmp_path: Pat
         )
         with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
             daemon.wait_until_caught_up()
-            holder = pymysql.connect(unix_socket=str(pair.target.socket), user="root")
+            holder = pymysql.connect(
+                unix_socket=str(pair.target.socket), user="root", ssl_disabled=True
+            )
             with closing(holder), holder.cursor() as cursor:
                 cursor.execute("BEGIN")
                 cursor.execute("SELECT * FROM a.t WHERE id >= 500 FOR UPDATE")

@@ -32,7 +32,7 @@ def pair() -> Iterator[Pair]:
 def prepare(server: Server, *statements: str) -> None:
     client = pymysql.connect(
         unix_socket=str(server.socket), user="root", database="d", autocommit=True,
-        local_infile=True,
+        local_infile=True, ssl_disabled=True,
     )  # fmt: skip
     with closing(client), client.cursor() as cursor:
         for statement in ("XA START 'x'", *statements, "XA END 'x'", "XA PREPARE 'x'"):
