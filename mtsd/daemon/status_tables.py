@@ -8,7 +8,7 @@ from one row. Both say when they were written, so that an idle replica can be to
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from typing import Final
 
@@ -22,13 +22,17 @@ from mtsd.apply.sql import literals
 from mtsd.config import Settings
 from mtsd.control.place import Place
 from mtsd.control.status import Status
-from mtsd.model.errors import MtsdError
+from mtsd.model.errors import ConnectionLostError, MtsdError, ServerError
 from mtsd.replica.core.endpoints import about_session, endpoint
+from mtsd.wire.asked_beside import answered
 
 PERIOD_S: Final = 5.0
 _PAUSE_S: Final = 1.0
 """Before the next attempt."""
 _TIMEOUT_S: Final = 5.0
+"""For the last time that they are written."""
+_LOCK_WAIT_S: Final = 1
+"""The least that a server knows. A backup holds its lock for longer, and they come after it."""
 _LONGEST_TEXT: Final = 1000
 
 log = structlog.get_logger(__name__)
@@ -160,7 +164,9 @@ async def status_tables(settings: Settings, status: Callable[[], Status]) -> Asy
     finally:
         running.cancel()
         await asyncio.wait({running}, timeout=_TIMEOUT_S)
-        await writer.write()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_TIMEOUT_S):
+                await writer.write()
         writer.close()
 
 
@@ -177,7 +183,15 @@ class StatusWriter:
     async def run(self) -> None:
         """Write until cancelled; what cannot be written is logged once for each reason."""
         while True:
-            written = await self.write()
+            written = False
+            with suppress(ConnectionLostError):
+                written = await answered(
+                    "target",
+                    self.write(),
+                    late_after=PERIOD_S,
+                    late=lambda: self._tell("the target has not answered yet"),
+                    connected=lambda: self._status().connections.target.connected,
+                )
             await asyncio.sleep(PERIOD_S if written else _PAUSE_S)
 
     async def write(self) -> bool:
@@ -187,23 +201,30 @@ class StatusWriter:
             # One that is refused, as another has the channel, does not speak for that.
             return False
         try:
-            async with asyncio.timeout(_TIMEOUT_S):
-                session = self._session = self._session or await self._open()
-                for statement in self._tables.written(status, time.time()):
-                    await session.connection.run(statement, 1)
+            session = self._session = self._session or await self._open()
+            for statement in self._tables.written(status, time.time()):
+                await session.connection.run(statement, 1)
+        except ServerError as error:
+            # The session is of use again once what is in the way, a lock mostly, has gone.
+            self._tell(str(error))
+            return False
         except (MtsdError, OSError) as error:
             self.close()
             # That the target is away is told by who applies.
-            reason = str(error)
-            if status.connections.target.connected and reason != self._logged:
-                self._logged = reason
-                log.warning("the status tables cannot be written", error=reason)
+            if status.connections.target.connected:
+                self._tell(str(error))
             return False
         except BaseException:
             # Something may still be on its way.
             self.close()
             raise
+        self._logged = ""
         return True
+
+    def _tell(self, reason: str) -> None:
+        if reason != self._logged:
+            self._logged = reason
+            log.warning("the status tables cannot be written", error=reason)
 
     def close(self) -> None:
         """End the session."""
@@ -216,6 +237,11 @@ class StatusWriter:
             endpoint("target", self._settings.target),
             SessionSettings(binary_log=False, about=about_session(self._settings, "status")),
         )
-        for statement in self._tables.definitions():
-            await session.connection.run(statement, 1)
+        try:
+            await session.limit_lock_waits(_LOCK_WAIT_S)
+            for statement in self._tables.definitions():
+                await session.connection.run(statement, 1)
+        except BaseException:
+            session.connection.close()
+            raise
         return session

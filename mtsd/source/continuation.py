@@ -6,6 +6,7 @@ once it is known to have executed everything that was. All transactions of Maria
 it is read by these as soon as they are known. The daemon and `mtsd check` both decide here.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mtsd.model.gtid import GtidSet
@@ -13,7 +14,7 @@ from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.model.position import Position
 from mtsd.model.server import flavour_of_identity
 from mtsd.schedule.done.repair import Repair
-from mtsd.source.source_state import SourceState
+from mtsd.source.source_state import BinlogFile, SourceState
 
 LONGEST_SET = 400
 """Characters of a GTID set in a message."""
@@ -170,6 +171,21 @@ def is_renamed(position: Position, source: SourceState) -> bool:
     return bool(position.file and names) and _base(position.file) not in names
 
 
+def past_end(position: Position, files: Sequence[BinlogFile]) -> Position | None:
+    """Return the end of a log, or of that file of it, if a position is past it; else None.
+
+    `files` oldest first. A position in files of another name is past no end.
+
+    >>> past_end(Position("b.000003", 900), (BinlogFile("b.000001", 157),))
+    Position(file='b.000001', offset=157)
+    """
+    ends = [
+        Position(each.name, each.size) for each in files if _base(each.name) == _base(position.file)
+    ]
+    end = next((each for each in ends if each.file == position.file), ends[-1] if ends else None)
+    return end if end is not None and position > end else None
+
+
 def _base(file: str) -> str:
     """Return the name of a binary log without the number of its file."""
     return file.rpartition(".")[0]
@@ -203,20 +219,17 @@ def _by_file(
     if not source.files:
         # The files cannot be listed: the source itself will report it.
         return ByFile(position)
-    of_name = [file for file in source.files if _base(file.name) == _base(position.file)]
     if is_renamed(position, source):
         # gtid_mode is ON, so what the former files had after the position has GTIDs.
         if by_gtid:
             return _by_gtid(channel, source)
         return refuse(RENAMED, position=position, first=source.files[0].name)
-    first, last = of_name[0], of_name[-1]
-    end = next((file.size for file in source.files if file.name == position.file), None)
+    end = past_end(position, source.files)
     if end is not None:
-        if position.offset <= end:
-            return ByFile(position)
-        return refuse(PAST_END, position=position, end=Position(position.file, end))
-    if position > Position(last.name, last.size):
-        return refuse(PAST_END, position=position, end=Position(last.name, last.size))
+        return refuse(PAST_END, position=position, end=end)
+    if any(file.name == position.file for file in source.files):
+        return ByFile(position)
+    first = next(file for file in source.files if _base(file.name) == _base(position.file))
     applied = (
         source.gtid_mode
         and channel.gtids is not None

@@ -8,11 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+import structlog
+
 from mtsd.model.errors import MtsdError
 from mtsd.model.position import Position
 from mtsd.model.server import flavour_of
+from mtsd.source.continuation import past_end
 from mtsd.source.held_log import holds_its_log
 from mtsd.source.source_state import BinlogFile
+from mtsd.wire.asked_beside import answered
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.family import SERVERS
@@ -22,12 +26,14 @@ from mtsd.wire.traits import ServerTraits
 READ_PERIOD_S: Final = 30.0
 _FIRST_LOOK_S: Final = 3.0
 """A run that ends at once has nobody who looks at that."""
-_TIMEOUT_S: Final = 10.0
+_LATE_S: Final = 10.0
 _DAY_S: Final = 86_400.0
 _VARIABLES: Final = (
     b"SHOW GLOBAL VARIABLES WHERE Variable_name IN ('binlog_expire_logs_seconds',"
     b" 'binlog_expire_logs_auto_purge', 'expire_logs_days', 'server_id', 'server_uuid')"
 )
+
+log = structlog.get_logger(__name__)
 
 
 def retention_of(variables: Mapping[str, str]) -> float | None:
@@ -82,12 +88,22 @@ def bytes_behind(files: Sequence[BinlogFile], executed: Position, received: Posi
 class SourceLogWatch:
     """Asks again and again, on a connection of its own that is closed in between.
 
-    `endpoint` returns where, `connected` whether the source can be asked.
+    `endpoint` returns where, `connected` whether the source can be asked, `received` how far its
+    log has been read. `begun_anew` is called if the log ends before that: a dump does not notice a
+    source that is reset in its first file, and the next connection decides what it means.
     """
 
-    def __init__(self, endpoint: Callable[[], Endpoint], connected: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        endpoint: Callable[[], Endpoint],
+        connected: Callable[[], bool],
+        received: Callable[[], Position],
+        begun_anew: Callable[[], None],
+    ) -> None:
         self._endpoint = endpoint
         self._connected = connected
+        self._received = received
+        self._begun_anew = begun_anew
         self._found = NOT_ASKED
 
     def found(self, server: ServerTraits | None) -> SourceLog:
@@ -105,13 +121,21 @@ class SourceLogWatch:
                 await asyncio.sleep(1.0)
                 continue
             try:
-                async with asyncio.timeout(_TIMEOUT_S):
-                    self._found = await self._ask()
+                self._found = await answered(
+                    "source",
+                    self._ask(),
+                    late_after=_LATE_S,
+                    late=self._forget_files,
+                    connected=self._connected,
+                )
             except (MtsdError, OSError, ValueError, KeyError):
                 # The dump says what is wrong with the source; a user without the privilege to list
                 # the files is told so by `mtsd check`.
-                self._found = replace(self._found, files=())
+                self._forget_files()
             await asyncio.sleep(READ_PERIOD_S)
+
+    def _forget_files(self) -> None:
+        self._found = replace(self._found, files=())
 
     async def _ask(self) -> SourceLog:
         connection = await Connection.open(self._endpoint())
@@ -128,8 +152,16 @@ class SourceLogWatch:
             if await holds_its_log(connection, flavour_of(connection.server_version)):
                 # It would not answer, and each query that is given up would stay there.
                 return self._found
+            # Before they are listed: what is read meanwhile may not be in the list.
+            received = self._received()
             rows = await connection.query(b"SHOW BINARY LOGS")
         finally:
             connection.close()
         files = tuple(BinlogFile(str(row[0]), int(str(row[1]))) for row in rows)
+        if past_end(received, files) is not None:
+            log.warning(
+                "the source's binary log ends before what was read of it: connects anew",
+                received=str(received),
+            )
+            self._begun_anew()
         return replace(self._found, files=files)

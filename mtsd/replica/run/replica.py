@@ -92,7 +92,12 @@ class Replica:
         self.repair = repair
         self._skipped_ever = skipped_ever
         self._policy = policy
-        self._source_log = SourceLogWatch(lambda: stream.endpoint, lambda: stream.connected)
+        self._source_log = SourceLogWatch(
+            lambda: stream.endpoint,
+            lambda: stream.connected,
+            lambda: stream.received.position,
+            stream.connect_anew,
+        )
         self._began = asyncio.get_running_loop().time()
         self._cpu_began = process_time()
         self._stop_requested = False
