@@ -9,6 +9,7 @@ from zlib import crc32
 
 from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.bytes.framing import MAGIC, FileFramer
+from mtsd.binlog.bytes.header import HEADER_SIZE
 from mtsd.binlog.events.dialect import MYSQL
 from mtsd.binlog.files.range_parts import GroupPart
 from mtsd.binlog.files.range_reader import RangeReader
@@ -130,6 +131,21 @@ def _without_places(step: Step) -> object:
 def raw_events(data: bytes) -> list[bytes]:
     """Return the file's events as they are."""
     return list(FileFramer().feed(data))
+
+
+def places(data: bytes) -> list[int]:
+    """Return the places after the first event that a cut, or the file's end, can differ at.
+
+    Between these it is in the same part of the same event. Where the next event is found from any
+    byte, a test of its own says.
+    """
+    found: set[int] = set()
+    at = FIRST_EVENT
+    for raw in raw_events(data):
+        end = at + len(raw)
+        found |= {at, at + 1, at + HEADER_SIZE - 1, at + HEADER_SIZE, end - 5, end - 1}
+        at = end
+    return sorted(place for place in found if place > FIRST_EVENT)
 
 
 def moved(event: bytes, at: int, *, checksum: bool) -> bytes:

@@ -19,6 +19,7 @@ from tests.binlog.range_cases import (
     events,
     moved,
     parts,
+    places,
     raw_events,
     without_gtids,
 )
@@ -26,9 +27,9 @@ from tests.binlog.range_cases import (
 
 def read_between(data: bytes, first: int, end: int, cut: int | None = None) -> list[object]:
     """Return the groups from one end to another, in one range or in two."""
-    places = [first, end] if cut is None else [first, cut, end]
+    cuts = [first, end] if cut is None else [first, cut, end]
     found: list[object] = []
-    for begin, stop in pairwise(places):
+    for begin, stop in pairwise(cuts):
         bounds = ByteRange(NAME, begin, stop, end, first, Tail.WHOLE)
         found += declared(list(RangeReader(Contents(data[:end]), bounds, NAME).parts()))
     return found
@@ -49,12 +50,12 @@ def ends_of(data: bytes) -> list[int]:
 def test_a_growing_file_is_read_up_to_its_last_whole_group(data: bytes) -> None:
     ends = ends_of(data)
     assert len(ends) > 9
-    for size in {*range(0, len(data) + 1, 7), *ends, *(end - 1 for end in ends)}:
+    for size in (0, 1, FIRST_EVENT, *places(data), len(data)):
         known = max((end for end in ends if FIRST_EVENT < end <= size), default=None)
         found = last_end(Contents(data[:size]), NAME, FIRST_EVENT, tail=Tail.GROWING)
         assert found == known, size
     begin = ends[4]
-    for size in range(begin, len(data) + 1, 11):
+    for size in (*(place for place in places(data) if place >= begin), len(data)):
         known = max((end for end in ends if begin < end <= size), default=None)
         assert last_end(Contents(data[:size]), NAME, begin, tail=Tail.GROWING) == known
 
@@ -70,7 +71,7 @@ def test_only_the_surroundings_are_read(
 def test_a_limited_amount_is_whole_groups(data: bytes) -> None:
     ends = ends_of(data)
     for first in ends[:6]:
-        for most in range(1, len(data) - first + 10, 37):
+        for most in (*(place - first for place in places(data) if place > first), len(data)):
             known = [end for end in ends if first < end <= first + most]
             contents = Contents(data)
             found = end_within(contents, NAME, first, most, tail=Tail.AS_FLAGGED)
@@ -103,15 +104,15 @@ def test_what_is_between_two_ends_may_be_cut_anywhere(data: bytes) -> None:
     begin, end = ends[3], ends[8]
     wanted = read_between(data, begin, end)
     assert len(wanted) == 5
-    for cut in range(begin + 1, end, 3):
+    for cut in (place for place in places(data) if begin < place < end):
         assert read_between(data, begin, end, cut) == wanted
 
 
 def test_nothing_may_be_missing_before_an_end(data: bytes) -> None:
     ends = set(ends_of(data))
     begin = min(ends)
-    for end in range(begin + 1, len(data), 5):
-        if end not in ends:
+    for end in places(data):
+        if end > begin and end not in ends:
             with pytest.raises(BinlogError, match=r"ends inside an event|without its end"):
                 read_between(data, begin, end)
 
