@@ -266,6 +266,83 @@ def steps_of(stream: Sequence[Group]) -> Iterator[tuple[int, GroupKind, tuple[st
         yield each.number, each.kind, each.databases
 
 
+class Way:
+    """One order of reading, beginning and committing: a step is a worker, `reading`, or a failure.
+
+    A worker's failure is `reading` + 1 + its number.
+    """
+
+    def __init__(self, stream: Sequence[Group], policy: str, workers: int) -> None:
+        self.schedule = scheduler(workers, policy=policy)
+        self.stream = stream
+        self.reading = workers
+        self.read = 0
+        self.applied: list[int] = []
+        self.replayed: list[list[tuple[Group, ...]]] = [[] for _ in range(workers)]
+
+    def perform(self, step: int) -> None:
+        """Take a step."""
+        if step == self.reading:
+            self.schedule.add(self.stream[self.read])
+            self.read += 1
+            return
+        if step > self.reading:
+            failed = step - self.reading - 1
+            self.replayed[failed] = self.schedule.workers[failed].replay(pairs=True)
+            return
+        queue = self.schedule.workers[step]
+        if self.replayed[step]:
+            unit = self.replayed[step].pop(0)
+            assert queue.running[: len(unit)] == unit
+            self._commit(step, unit)
+        elif queue.running:
+            self._commit(step, queue.running)
+        else:
+            batch = self.schedule.take(step)
+            assert batch
+
+    def _commit(self, worker: int, groups: tuple[Group, ...]) -> None:
+        self.applied += [each.number for each in groups]
+        self.schedule.commit(worker, groups)
+
+    def state(self) -> object:
+        """Return what tells two states apart."""
+        workers = tuple(
+            (tuple(each.number for each in queue.pending()), len(queue.running), len(units))
+            for queue, units in zip(self.schedule.workers, self.replayed, strict=True)
+        )
+        return self.read, frozenset(self.applied), workers
+
+    def following(self, *, fails: bool) -> list[int]:
+        """Return the steps that can come next."""
+        found = [self.reading] if self.read < len(self.stream) else []
+        for worker, queue in enumerate(self.schedule.workers):
+            if units := self.replayed[worker]:
+                if self.schedule.gaq.number >= units[0][0].number - 1:
+                    found.append(worker)
+            elif queue.running:
+                found.append(worker)
+                if fails and is_one_transaction(queue.running):
+                    found.append(self.reading + 1 + worker)
+            elif queue.can_begin:
+                found.append(worker)
+        return found
+
+    def look(self) -> tuple[int, int]:
+        """Return how many pairs, and groups passed by others, are in transactions that run."""
+        pairs = passings = 0
+        for units, queue in zip(self.replayed, self.schedule.workers, strict=True):
+            numbers = [each.number for each in queue.running]
+            if units or not numbers:
+                continue
+            assert numbers == sorted(numbers)
+            if is_one_transaction(queue.running):
+                left = [each.number for each in queue.pending()][len(numbers) :]
+                passings += bool(left and left[0] < numbers[-1])
+                pairs += sum(each.kind is COMPLETE for each in queue.running)
+        return pairs, passings
+
+
 def check(
     stream: Sequence[Group], policy: str, workers: int, *, fails: bool = False
 ) -> tuple[int, int]:
@@ -278,66 +355,28 @@ def check(
     """
     pairs = passings = 0
     paths: list[tuple[int, ...]] = [()]
-    reading = workers
     seen: set[object] = set()
     while paths:
         path = paths.pop()
-        schedule = scheduler(workers, policy=policy)
-        rest = iter(stream)
-        applied: list[int] = []
-        replayed: list[list[tuple[Group, ...]]] = [[] for _ in range(workers)]
+        way = Way(stream, policy, workers)
         for step in path:
-            if step == reading:
-                schedule.add(next(rest))
-                continue
-            if step > reading:
-                failed = step - reading - 1
-                replayed[failed] = schedule.workers[failed].replay(pairs=True)
-                continue
-            queue = schedule.workers[step]
-            if replayed[step]:
-                unit = replayed[step].pop(0)
-                assert queue.running[: len(unit)] == unit
-                applied += [each.number for each in unit]
-                schedule.commit(step, unit)
-            elif queue.running:
-                applied += [each.number for each in queue.running]
-                schedule.commit(step, queue.running)
-            else:
-                batch = schedule.take(step)
-                assert batch
-        state = (
-            path.count(reading),
-            frozenset(applied),
-            tuple(
-                (tuple(each.number for each in queue.pending()), len(queue.running), len(units))
-                for queue, units in zip(schedule.workers, replayed, strict=True)
-            ),
-        )
-        if state in seen:
-            continue
-        seen.add(state)
-        following = [reading] if path.count(reading) < len(stream) else []
-        for worker, queue in enumerate(schedule.workers):
-            if replayed[worker]:
-                if schedule.gaq.number >= replayed[worker][0][0].number - 1:
-                    following.append(worker)
-            elif queue.running:
-                following.append(worker)
-                if fails and is_one_transaction(queue.running):
-                    following.append(reading + 1 + worker)
-                numbers = [each.number for each in queue.running]
-                assert numbers == sorted(numbers)
-                if is_one_transaction(queue.running):
-                    left = [each.number for each in queue.pending()][len(numbers) :]
-                    passings += bool(left and left[0] < numbers[-1])
-                    pairs += sum(each.kind is COMPLETE for each in queue.running)
-            elif queue.can_begin:
-                following.append(worker)
-        if not following:
-            assert sorted(applied) == list(range(1, len(stream) + 1)), (policy, stream, path)
-            in_order(stream, applied, replayed=fails)
-        paths += [(*path, step) for step in following]
+            way.perform(step)
+        while (state := way.state()) not in seen:
+            seen.add(state)
+            more = way.look()
+            pairs += more[0]
+            passings += more[1]
+            following = way.following(fails=fails)
+            if not following:
+                numbers = [each.number for each in stream]
+                assert sorted(way.applied) == numbers, (policy, stream, path)
+                in_order(stream, way.applied, replayed=fails)
+                break
+            # One of them goes on from here; the others begin anew.
+            first, *others = following
+            paths += [(*path, step) for step in others]
+            path = (*path, first)
+            way.perform(first)
     return pairs, passings
 
 

@@ -14,6 +14,8 @@ AFTERWARDS = (
     RunSettings(mode=Mode.SEQUENTIAL),
 )
 
+_COMMITS = frozenset({Step.COMMIT, Step.COMMIT_FIRST})
+
 
 def explore(
     stream: Stream,
@@ -26,8 +28,11 @@ def explore(
 ) -> dict[tuple[object, ...], SimulatedTarget]:
     """Go through every state of a run; return the states of the target that a crash can leave.
 
-    With `stops`, try a graceful stop in each state too. Without `checkpoints` there are none
-    before the end, so far fewer states.
+    With `stops`, try a graceful stop too in each state in which the scheduler knows what the target
+    has committed; otherwise it does as before that commit. Without `checkpoints` there are none
+    before the end, so far fewer states. A commit is learned at once then: the scheduler is told
+    only of what is learned, so it goes through the same states; and what a group has to wait for
+    must be committed before it begins, not when another worker's answer has come.
     """
     first = run(stream, target, settings)
     left = {target.key(): target}
@@ -35,7 +40,7 @@ def explore(
     open_states = [first]
     while open_states:
         state = open_states.pop()
-        if stops:
+        if stops and state.is_told:
             stopped = state.fork()
             stopped.stop()
             stopped.finish()
@@ -47,6 +52,8 @@ def explore(
         for number, choice in enumerate(choices):
             follower = state if number + 1 == len(choices) else state.fork()
             follower.perform(choice)
+            if not checkpoints and choice[0] in _COMMITS:
+                follower.perform((Step.LEARN, choice[1]))
             key = follower.key()
             if key in seen:
                 continue

@@ -379,6 +379,7 @@ class SimulatedRun:
         assert self.computed is not None
         self.scheduler.checkpointed(self.computed)
         self.computed = None
+        self.is_stored = False
         self.look()
 
     def stop(self) -> None:
@@ -387,6 +388,11 @@ class SimulatedRun:
         self.scheduler.stop(reading=False)
         self.told = [True] * len(self.told)
         self.look()
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the scheduler has been told of all that the target has committed."""
+        return not any(self.unlearned) and not self.is_stored
 
     def do_by_hand(self) -> None:
         """Let a person do what comes next."""
