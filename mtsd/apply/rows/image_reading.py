@@ -44,15 +44,18 @@ def decoder_of(
 
     `partial` has a bit for each JSON column of which the image has only what has changed.
     """
-    those = frozenset(wanted)
-    converters: list[Convert | None] = [
-        column.make if index in those else None for index, column in enumerate(layout.columns)
-    ]
+    converters = converters_of(layout, wanted)
     if partial:
         for place, index in enumerate(_json_columns(layout)):
             if partial >> place & 1:
                 converters[index] = parse_json_diffs
     return ImageDecoder(layout.formats, present, converters)
+
+
+def converters_of(layout: TableLayout, wanted: Sequence[int]) -> list[Convert | None]:
+    """Return what makes literals of the `wanted` columns, None for the others."""
+    those = frozenset(wanted)
+    return [column.make if index in those else None for index, column in enumerate(layout.columns)]
 
 
 def _json_columns(layout: TableLayout) -> list[int]:

@@ -1,8 +1,9 @@
 """Row events as SQL statements, with the number of rows that each of them has to find.
 
 Consecutive rows of one operation, table and set of columns become one INSERT or DELETE; an UPDATE
-is a statement per row. A row is found by the primary key, else by another unique key without NULL,
-else by all columns that the source has logged.
+is a statement per row, unless it is joined (`mtsd.apply.rows.keyed_updates`). A row is found by the
+primary key, else by another unique key without NULL, else by all columns that the source has
+logged. Where a key finds it, only the columns that change are named.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,6 +13,7 @@ from mtsd.apply.rows.heap_sql import heap_changes
 from mtsd.apply.rows.image_reading import (
     NULL,
     columns_present,
+    converters_of,
     decoder_of,
     in_key_order,
     key_of,
@@ -21,13 +23,14 @@ from mtsd.apply.rows.image_reading import (
     require_progress,
     shown,
 )
+from mtsd.apply.rows.keyed_updates import KeyedUpdate, KeyedUpdates, are_listed, joined_update
 from mtsd.apply.session.family import MYSQL, TargetFamily
 from mtsd.apply.sql.json_changes import changed_document
 from mtsd.apply.tables.table_layout import Comparison, TableLayout, at_instant
 from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.events.rows import DUMMY_TABLE_ID, INSERT_KINDS, UPDATE_KINDS, parse_rows_header
 from mtsd.binlog.values.column_type import ColumnType
-from mtsd.binlog.values.row_image import RowImage
+from mtsd.binlog.values.row_image import ChangeDecoder, RowImage
 from mtsd.model.errors import BinlogError
 
 _PARTIAL_UPDATE: Final = EventType.PARTIAL_UPDATE_ROWS_EVENT.value
@@ -50,8 +53,7 @@ class RowSql:
     """Makes the statements of row events; each holds at most about `statement_bytes`.
 
     `target`: the family of servers that they are for. `idempotent`: rows that exist already are
-    replaced. With `joins`, updates of whole rows are one statement, too, which finds two rows for
-    each that was there and is another one now; where it finds fewer, some may have been inserted.
+    replaced. With `joins`, many updates are one statement, too, where nothing can see it.
     """
 
     def __init__(
@@ -67,12 +69,12 @@ class RowSql:
         self._lenient = target.lenient
         self._insert = b"REPLACE" if idempotent else b"INSERT"
         self._ignore = b" IGNORE" if idempotent else b""
+        self._names_all = idempotent
+        """Whether the row may have other values than before on the source."""
         self._head = b""
         self._between = b","
         self._tail = b""
         self._rows: list[bytes] = []
-        self._found_each = 1
-        """How many rows a statement has to find for each that it collects."""
         self._size = 0
         self._table = ""
 
@@ -105,7 +107,7 @@ class RowSql:
         """Yield the statement that collects rows, if there is one."""
         if self._rows:
             sql = self._head + self._between.join(self._rows) + self._tail
-            yield SqlStatement(sql, self._found_each * len(self._rows), self._table)
+            yield SqlStatement(sql, len(self._rows), self._table)
             self._rows = []
             self._size = 0
 
@@ -145,23 +147,6 @@ class RowSql:
         del layout, written
         return b""
 
-    def _on_same_key(
-        self, layout: TableLayout, key: tuple[int, ...] | None, written: Sequence[int]
-    ) -> bytes:
-        """Return what an INSERT ends with that stands for updates; b"" if none can.
-
-        It would insert a row that is missing, and change another one with a value of a unique key.
-        """
-        wholly = layout.whole and layout.others == () and len(layout.keys) == 1
-        if not (self._joins and wholly and key is not None):
-            return b""
-        if len(written) != sum(column.written for column in layout.columns):
-            return b""
-        names = [layout.columns[index].name for index in written]
-        return b" ON DUPLICATE KEY UPDATE " + b",".join(
-            [b"%b=VALUES(%b)" % (name, name) for name in names]
-        )
-
     def _deletes(
         self, event: bytes, at: int, layout: TableLayout, present: Sequence[int]
     ) -> Iterator[SqlStatement]:
@@ -174,9 +159,7 @@ class RowSql:
             yield from self.rest()
         else:
             columns = [layout.columns[index] for index in key]
-            in_rows = all(each.in_rows for each in columns) or (
-                len(columns) == 1 and not columns[0].zoned
-            )
+            in_rows = are_listed(columns)
             head = b"DELETE FROM %b WHERE (" % layout.name
             if in_rows:
                 left = b",".join(each.name for each in columns)
@@ -226,16 +209,17 @@ class RowSql:
         first: Sequence[int],
         second: Sequence[int],
     ) -> Iterator[SqlStatement]:
+        yield from self.rest()
         key = key_of(layout, first)
-        before_decoder = decoder_of(layout, first, shown(layout, first) if key is None else key)
         written = [index for index in second if layout.columns[index].written]
-        after_decoder = decoder_of(layout, second, written)
         is_partial = event[4] == _PARTIAL_UPDATE
+        if key is not None and not (is_partial or layout.computed or self._names_all):
+            yield from self._keyed_updates(event, at, layout, (first, second, written), key)
+            return
+        before_decoder = decoder_of(layout, first, shown(layout, first) if key is None else key)
+        after_decoder = decoder_of(layout, second, written)
         is_heap = self._joins and layout.heap and not (is_partial or _kept(layout, written))
         of_heap: list[tuple[RowImage, RowImage]] = []
-        tail = b"" if is_partial else self._on_same_key(layout, key, written)
-        if not tail:
-            yield from self.rest()
         end = len(event)
         while at < end:
             start = at
@@ -245,14 +229,6 @@ class RowSql:
             else:
                 after, at = after_decoder.read(event, middle)
             require_progress(start, at, end)
-            if tail and key is not None and event[start:middle] != event[middle:at]:
-                keys = in_key_order(before, key).values, in_key_order(after, key).values
-                if keys[0] == keys[1]:
-                    insert = self._insert_of(layout, after)
-                    row = b"(%b)" % b",".join(literals_of(after))
-                    yield from self._collected(insert, tail, row, layout, each=2)
-                    continue
-            yield from self.rest()
             if is_heap and not has_no_member(layout, after):
                 of_heap.append((before, after))
                 continue
@@ -263,6 +239,49 @@ class RowSql:
                 yield left
             else:
                 yield self._update(layout, *of_heap[left], key)
+
+    def _keyed_updates(
+        self,
+        event: bytes,
+        at: int,
+        layout: TableLayout,
+        columns: tuple[Sequence[int], Sequence[int], Sequence[int]],
+        key: tuple[int, ...],
+    ) -> Iterator[SqlStatement]:
+        """Yield updates of what changes in rows that a key finds; see `KeyedUpdates`.
+
+        `columns` are those before, those after, and those that are written.
+        """
+        first, second, written = columns
+        decoder = ChangeDecoder(layout.formats, first, second, converters_of(layout, written))
+        updates = KeyedUpdates(layout, key, self._limit)
+        end = len(event)
+        while at < end:
+            start = at
+            row = decoder.read(event, at)
+            at = row.end
+            require_progress(start, at, end)
+            values = [
+                None if (raw := row.before[index]) is None else layout.columns[index].make(raw)
+                for index in key
+            ]
+            update = KeyedUpdate(RowImage(key, tuple(values)), row.changed)
+            if self._joins and updates.accepts(update) and not has_no_member(layout, row.changed):
+                if not updates.add(update):
+                    yield from self._taken(updates, layout)
+                    updates.add(update)
+                continue
+            yield from self._taken(updates, layout)
+            yield self._update(layout, update.key, update.after, key)
+        yield from self._taken(updates, layout)
+
+    def _taken(self, updates: KeyedUpdates, layout: TableLayout) -> Iterator[SqlStatement]:
+        for alike in updates.take():
+            if len(alike) == 1:
+                yield self._update(layout, alike[0].key, alike[0].after, alike[0].key.columns)
+                continue
+            kept = _kept(layout, alike[0].after.columns)
+            yield SqlStatement(joined_update(layout, alike, kept), len(alike), layout.label)
 
     def _update(
         self,
@@ -280,7 +299,7 @@ class RowSql:
         kept = _kept(layout, after.columns)
         if not (changes or kept):
             # An UPDATE has to change something: the row only has to be there.
-            kept = [layout.columns[before.columns[0]].name]
+            kept = [_first_written(layout)]
         same = (b"%b=%b" % (name, name) for name in kept)
         changes = b",".join([changes, *same] if changes else same)
         first_word, hint = self._lenient if has_no_member(layout, after) else STRICT
@@ -298,13 +317,10 @@ class RowSql:
         layout: TableLayout,
         between: bytes = b",",
         most: int = _ANY_NUMBER,
-        *,
-        each: int = 1,
     ) -> Iterator[SqlStatement]:
         """Collect a row, of `most` in a statement; yield the statement that is complete without it.
 
-        A statement is its head, its rows with something between them, and its tail; it has to find
-        so many rows for `each`.
+        A statement is its head, its rows with something between them, and its tail.
         """
         if self._rows and (
             head != self._head
@@ -314,7 +330,6 @@ class RowSql:
         ):
             yield from self.rest()
         self._head, self._between, self._tail = head, between, tail
-        self._found_each = each
         self._table = layout.label
         self._rows.append(row)
         self._size += len(row) + 1
@@ -324,6 +339,11 @@ def _kept(layout: TableLayout, written: Sequence[int]) -> list[bytes]:
     """Return the columns that the target would change by itself, and is not to."""
     names = {layout.columns[index].name for index in written}
     return [name for name in layout.kept if name not in names]
+
+
+def _first_written(layout: TableLayout) -> bytes:
+    """Return a column that a statement may set; not one that the target generates."""
+    return next((each.name for each in layout.columns if each.written), layout.columns[0].name)
 
 
 def condition(layout: TableLayout, image: RowImage, *, exact: bool) -> bytes:

@@ -102,6 +102,8 @@ class LayoutColumn:
     """It is a TIMESTAMP whose literals have an offset: it is compared `at_instant`."""
     hidden: bool = False
     """No statement can name it, see `_hidden`."""
+    in_cases: bool = False
+    """A CASE leaves its literals as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +129,6 @@ class TableLayout:
     others: tuple[int, ...] | None = None
     """Columns of its unique keys besides the first of `keys`; None where not all that a change of a
     row meets is known, so that its rows keep their order."""
-    whole: bool = False
-    """It has no columns of its own: an image with all columns says all of a row."""
     cascades: bool = False
     """Foreign keys of other tables change their rows with its own."""
     parents: tuple[bytes, ...] = ()
@@ -231,7 +231,6 @@ def layout_of(
         computed,
         zoned,
         _others(found, keys, place, formats),
-        all(each in matched or not _is_written(each) for each in found.columns),
         found.cascades,
         tuple(
             literals.quoted(schema) + b"." + literals.quoted(name) for schema, name in found.parents
@@ -288,6 +287,7 @@ def _hidden(
 
 _SAFE = frozenset({Fit.EXACT, Fit.NON_LOSSY})
 _TIMESTAMPS = frozenset({ColumnType.TIMESTAMP, ColumnType.TIMESTAMP2})
+_IN_CASES = frozenset(ColumnType) - {ColumnType.JSON, ColumnType.GEOMETRY, ColumnType.VECTOR}
 _MOMENTS = _TIMESTAMPS | {ColumnType.DATE, ColumnType.DATETIME, ColumnType.DATETIME2}
 
 
@@ -311,7 +311,8 @@ def _column(there: TableColumn, column: ColumnFormat, *, zoned: bool) -> LayoutC
         compares = Comparison(name + b"=")
         return LayoutColumn(name, with_offset(make), written, compares, zoned=True)
     in_rows = _finds_in_rows(there, column)
-    return LayoutColumn(name, make, written, _compared(name, column), in_rows)
+    in_cases = column.type in _IN_CASES and there.text.partition("(")[0] not in _LOGGED_AS_BYTES
+    return LayoutColumn(name, make, written, _compared(name, column), in_rows, in_cases=in_cases)
 
 
 def _is_written(there: TableColumn) -> bool:

@@ -92,7 +92,7 @@ class ImageDecoder:
         nulls = int.from_bytes(event[at : at + self._null_bytes], "little")
         at += self._null_bytes
         if at > end:
-            raise BinlogError(f"row event: an image is cut off at byte {end}")
+            raise _cut_off(end)
         values: list[Value] = []
         for prefix, size, convert, column in self._plan:
             if nulls & 1:
@@ -106,9 +106,7 @@ class ImageDecoder:
                     start = at
                     at += size
                 if at > end:
-                    raise BinlogError(
-                        f"{column.where}: a value at byte {start} passes the event's end {end}"
-                    )
+                    raise _passes_end(column, start, end)
                 if convert is not None:
                     try:
                         values.append(convert(event[start:at]))
@@ -116,6 +114,96 @@ class ImageDecoder:
                         raise _placed(error, column, start) from error
             nulls >>= 1
         return RowImage(self.columns, tuple(values)), at
+
+
+class ChangedRow(NamedTuple):
+    """An update: bytes of the values before, by column, and the values that it changes."""
+
+    before: list[bytes | None]
+    """None is NULL; it is only to be asked for columns that the image before has."""
+    changed: RowImage
+    end: int
+
+
+class ChangeDecoder:
+    """Reads updates of one table map with the columns `first` before and `second` after.
+
+    Values are wanted of those columns with a converter that have other bytes than before, or that
+    the image before does not have.
+    """
+
+    __slots__ = ("_absent", "_after", "_before", "_null_bytes")
+
+    def __init__(
+        self,
+        formats: Sequence[ColumnFormat],
+        first: Sequence[int],
+        second: Sequence[int],
+        converters: Sequence[Convert | None],
+    ) -> None:
+        self._absent: list[bytes | None] = [_ABSENT] * len(formats)
+        self._null_bytes = (len(first) + 7) >> 3, (len(second) + 7) >> 3
+        self._before = tuple((index, formats[index].prefix, formats[index].size) for index in first)
+        self._after = tuple(
+            (index, formats[index].prefix, formats[index].size, converters[index], formats[index])
+            for index in second
+        )
+
+    def read(self, event: bytes, at: int) -> ChangedRow:
+        """Return the update that begins at `at`. Raises BinlogError as `ImageDecoder.read`."""
+        end = len(event)
+        before = self._absent.copy()
+        null_bytes, later_null_bytes = self._null_bytes
+        nulls = int.from_bytes(event[at : at + null_bytes], "little")
+        at += null_bytes
+        for index, prefix, size in self._before:
+            if nulls & 1:
+                before[index] = None
+            else:
+                start = at + prefix
+                length = int.from_bytes(event[at:start], "little") if prefix else size
+                at = start + length
+                before[index] = event[start:at]
+            nulls >>= 1
+        nulls = int.from_bytes(event[at : at + later_null_bytes], "little")
+        at += later_null_bytes
+        if at > end:
+            raise _cut_off(end)
+        columns: list[int] = []
+        values: list[Value] = []
+        for index, prefix, size, convert, column in self._after:
+            was = before[index]
+            if nulls & 1:
+                if convert is not None and was is not None:
+                    columns.append(index)
+                    values.append(None)
+            else:
+                start = at + prefix
+                length = int.from_bytes(event[at:start], "little") if prefix else size
+                at = start + length
+                if at > end:
+                    raise _passes_end(column, start, end)
+                raw = event[start:at]
+                if convert is not None and (was is _ABSENT or was != raw):
+                    columns.append(index)
+                    try:
+                        values.append(convert(raw))
+                    except BinlogError as error:
+                        raise _placed(error, column, start) from error
+            nulls >>= 1
+        return ChangedRow(before, RowImage(tuple(columns), tuple(values)), at)
+
+
+_ABSENT: Final = b"absent"
+"""Stands for a value that an image does not have: itself, not what is equal to it."""
+
+
+def _cut_off(end: int) -> BinlogError:
+    return BinlogError(f"row event: an image is cut off at byte {end}")
+
+
+def _passes_end(column: ColumnFormat, start: int, end: int) -> BinlogError:
+    return BinlogError(f"{column.where}: a value at byte {start} passes the event's end {end}")
 
 
 def _placed(error: BinlogError, column: ColumnFormat, at: int) -> BinlogError:

@@ -1,6 +1,6 @@
-"""Many rows deleted at once as SQL, by a key of one column or of two, of every type."""
+"""Many rows changed or deleted at once as SQL, by a key of one column or of two, of every type."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Final
@@ -64,18 +64,30 @@ def test_keys_of_every_type(source: str, target: str, tmp_path: Path) -> None:
     with families(source, target, {"binlog_row_metadata": "FULL"}) as pair:
         for server, is_mysql in ((pair.source, source == "9.7"), (pair.target, target == "9.7")):
             create(server, keys, 0 if server is pair.source else 1, is_mysql=is_mysql)
+        tables = [f"{name}_{table}" for name in keys for table in TABLES]
         for name, (_, _, values) in keys.items():
             for table in TABLES:
                 rows = ",".join(f"({value},{number})" for number, value in enumerate(values))
                 pair.source.sql(
                     "SET NAMES utf8mb4; SET sql_mode = 'ALLOW_INVALID_DATES';"
-                    f" INSERT IGNORE INTO {name}_{table} VALUES {rows}; DELETE FROM {name}_{table}",
+                    f" INSERT IGNORE INTO {name}_{table} (k, i) VALUES {rows}",
                     "a",
                 )
         with DaemonProcess(pair.source, pair.target, tmp_path, SQL) as daemon:
+            # Or they would be inserted with what they are at the end.
+            daemon.wait_until_caught_up()
+            for table in tables:
+                pair.source.sql(f"UPDATE {table} SET v = i * 2 + 1, w = CONCAT('now ', i)", "a")
+            daemon.wait_until_caught_up()
+            found = rows_of(pair.target, tables)
+            assert found == rows_of(pair.source, tables)
+            assert set(found) == set(tables)
+            for table in tables:
+                pair.source.sql(f"DELETE FROM {table}", "a")
             daemon.wait_until_caught_up()
             assert daemon.stop() == 0
-        assert rows_left(pair.target, keys) == {}
+            assert all(each["event"] != "applied again" for each in daemon.records())
+        assert rows_of(pair.target, tables) == {}
 
 
 def create(server: Server, keys: Keys, place: int, *, is_mysql: bool) -> None:
@@ -85,16 +97,17 @@ def create(server: Server, keys: Keys, place: int, *, is_mysql: bool) -> None:
         for table, columns in TABLES.items():
             server.sql(
                 "SET sql_log_bin = 0; SET sql_mode = '';"
-                f" CREATE TABLE {name}_{table} (k {kind} NOT NULL, i INT NOT NULL,"
-                f" PRIMARY KEY ({columns}))",
+                f" CREATE TABLE {name}_{table} (k {kind} NOT NULL, i INT NOT NULL, v INT,"
+                f" w VARCHAR(20), PRIMARY KEY ({columns}))",
                 "a",
             )
 
 
-def rows_left(server: Server, keys: Keys) -> dict[str, int]:
-    tables = [f"{name}_{table}" for name in keys for table in TABLES]
-    query = " UNION ALL ".join(f"SELECT '{name}', COUNT(*) FROM a.{name}" for name in tables)
-    return {str(name): int(count) for name, count in server.sql(query) if count}
+def rows_of(server: Server, tables: Sequence[str]) -> dict[str, str]:
+    query = " UNION ALL ".join(
+        f"SELECT '{name}', GROUP_CONCAT(v, '=', w ORDER BY i) FROM a.{name}" for name in tables
+    )
+    return {str(name): str(rows) for name, rows in server.sql(query) if rows is not None}
 
 
 @pytest.mark.parametrize("target", ["9.7", "11.8"])
