@@ -3,8 +3,9 @@
 `compiled` in pyproject.toml, [tool.hatch.build.targets.wheel.hooks.custom], lists them. The wheel
 contains their source as well; Python imports the compiled module if it finds both. It needs a C
 compiler and Python's headers, and fails without them: nobody gets the slower build unawares.
-(A variable of the form MTSD_... would be a setting of mtsd, and an unknown one.) MYPYC_OPT_LEVEL is
-mypyc's own: how much the C compiler optimizes, 3 unless it is set.
+(A variable of the form MTSD_... would be a setting of mtsd, and an unknown one.) Two are mypyc's
+own: MYPYC_OPT_LEVEL is how much the C compiler optimizes, 3 unless it is set, and MYPYC_DEBUG_LEVEL
+how much it tells a debugger, 1 unless it is set.
 """
 
 import os
@@ -75,6 +76,7 @@ def _compiled(root: Path, modules: list[str], folder: Path) -> list[Path]:
         extensions = mypycify(
             [*_MYPY_OPTIONS, f"--cache-dir={folder / 'cache'}", *modules],
             opt_level=os.environ.get("MYPYC_OPT_LEVEL", "3"),
+            debug_level=os.environ.get("MYPYC_DEBUG_LEVEL", "1"),
             group_name=_LIBRARY,
             target_dir=str(folder / "c"),
         )

@@ -16,7 +16,7 @@ from tests.packaging.locations import PROJECT
 from tests.packaging.toolchain import toolchain
 from tests.servers.provision import CACHE, alone
 
-_KEPT: Final = 4
+_KEPT: Final = 8
 """How many wheels stay in the cache, for as many states of the sources."""
 
 
@@ -28,24 +28,30 @@ def build_wheel(into: Path) -> Path:
 def provide_wheel(home: Path = CACHE / "wheels", project: Path = PROJECT) -> Path:
     """Return the wheel of these sources for tests, from the cache if it has been built before.
 
-    What Python's modules do is the same however C is optimized, and not to optimize it spares a
-    minute. Safe to be called by several processes at once. Raises as `build_wheel`.
+    What Python's modules do is the same however C is optimized. Neither to optimize it nor to
+    describe it to a debugger spares more than a minute. Safe to be called by several processes at
+    once; those of other sources do not wait. Raises as `build_wheel`.
     """
-    with alone(home):
-        folder = home / digest_of(project)
+    folder = home / digest_of(project)
+    making = home / ".made" / folder.name
+    with alone(making):
+        # Who has left these was killed: nobody else has this lock.
+        for left in making.glob("partial-*"):
+            shutil.rmtree(left)
         if not folder.is_dir():
-            variables = {**toolchain(), "COMPILE_MTSD": "1", "MYPYC_OPT_LEVEL": "0"}
-            with TemporaryDirectory(dir=home, prefix=".partial-") as partial:
+            variables = {**toolchain(), "COMPILE_MTSD": "1"}
+            variables |= {"MYPYC_OPT_LEVEL": "0", "MYPYC_DEBUG_LEVEL": "0"}
+            with TemporaryDirectory(dir=making, prefix="partial-") as partial:
                 made = Path(partial) / "wheel"
                 made.mkdir()
                 build("wheel", project, made, variables)
                 made.rename(folder)
         os.utime(folder)
-        others = sorted(home.glob("[!.]*"), key=lambda each: each.stat().st_mtime)
-        for old in others[:-_KEPT]:
-            shutil.rmtree(old)
         (wheel,) = folder.iterdir()
-        return wheel
+    for old in sorted(home.glob("[!.]*"), key=lambda each: each.stat().st_mtime)[:-_KEPT]:
+        shutil.rmtree(old, ignore_errors=True)
+        shutil.rmtree(making.with_name(old.name), ignore_errors=True)
+    return wheel
 
 
 def digest_of(project: Path) -> str:

@@ -93,6 +93,7 @@ def test_the_sdist_builds_the_same_wheel(contents: list[str], tmp_path: Path) ->
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1800)
 def test_the_images_steps_by_hand(context: Path, tmp_path: Path) -> None:
     # The only test that needs a package index, as it takes nothing from the tests' environment.
     builder = Environment(tmp_path / "builder", locked=False)
