@@ -18,7 +18,7 @@ import pytest
 from tests.servers import provision
 from tests.servers.leases import DirtyServerError, variables
 from tests.servers.mariadb import SUITES, provide_mariadb
-from tests.servers.mysqld import GTIDS, NO_GTIDS, Server, ServerError
+from tests.servers.mysqld import GTIDS, Server, ServerError
 from tests.servers.pair import Pair
 from tests.servers.provision import Installation
 
@@ -143,18 +143,23 @@ def test_options_that_can_be_set_make_no_other_server(make: Callable[[], Install
     options: dict[str, str | int | None] = {
         "binlog_format": "STATEMENT", "binlog_row_image": "MINIMAL", "binlog_row_metadata": "FULL",
         "local_infile": 0, "log_bin_trust_function_creators": 1, "server_id": 77,
+        "binlog_checksum": "NONE", "default_storage_engine": "MyISAM", "event_scheduler": 0,
+        "default_time_zone": "+05:00", "explicit_defaults_for_timestamp": "OFF",
+        "max_allowed_packet": "32M", "net_write_timeout": 77,
+        "read_only": 1,
     }  # fmt: skip
     if make is provision.provide:
         options |= {**GTIDS, "local_infile": 1}
+        options |= {"binlog_transaction_compression": "ON", "cte_max_recursion_depth": 100000}
     else:
         options |= {"binlog_commit_wait_count": 8, "binlog_commit_wait_usec": 50000}
+        options |= {"log_bin_compress": "ON", "log_bin_compress_min_len": 10}
+    # It has the mode of the GTIDs that a server has which is not told one.
     fixed: dict[str, str | int | None] = {"max_connections": 36}
-    if make is provision.provide:
-        fixed |= NO_GTIDS
     with Server(fixed, installation=make()) as plain:
-        begins, before = plain.binlog_end(), of_any(plain)
+        before = of_any(plain)
         with Server({**fixed, **options}, installation=make()) as started:
-            expected = of_any(started)
+            begins, expected = started.binlog_end(), of_any(started)
             # Only the other is parked then.
             started.discard()
     with Server({**fixed, **options}, installation=make()) as adapted:

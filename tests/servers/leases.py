@@ -28,26 +28,40 @@ import pymysql
 from tests.servers.provision import Installation, Options
 from tests.servers.reaper import register
 
-MAX_PARKED: Final = 5
-"""How many one process keeps: each has a third of a gigabyte of memory."""
+MAX_PARKED: Final = 6
+"""How many one process keeps: each has a quarter of a gigabyte of memory."""
 
 Connect = Callable[[], pymysql.connections.Connection]
 Key = tuple[str, tuple[tuple[str, str | int | None], ...]]
 """What servers that can stand in for each other have in common."""
 
 _SETTABLE: Final = (
+    "binlog_checksum",
     "binlog_commit_wait_count",
     "binlog_commit_wait_usec",
     "binlog_format",
     "binlog_row_image",
     "binlog_row_metadata",
+    "binlog_transaction_compression",
+    "cte_max_recursion_depth",
+    "default_storage_engine",
+    "default_time_zone",
     "enforce_gtid_consistency",
+    "event_scheduler",
+    "explicit_defaults_for_timestamp",
     "gtid_mode",
     "local_infile",
+    "log_bin_compress",
+    "log_bin_compress_min_len",
     "log_bin_trust_function_creators",
+    "max_allowed_packet",
+    "net_write_timeout",
+    "read_only",
     "server_id",
 )
 """Options that make no other server than a SET GLOBAL with their values does."""
+_VARIABLES: Final = {"default_time_zone": "time_zone"}
+"""Variables that have another name than their options."""
 _SYSTEM: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
 _VOLATILE: Final = re.compile(r"gtid_(?!mode|domain)|last_gtid|timestamp|rand_seed|pseudo_thread")
 """Variables that change by themselves, or with the binlog."""
@@ -58,6 +72,8 @@ _FILES: Final = re.compile(
     r".*\.pid|.*-bin\..*|binlog\..*|other\..*|ib.*|undo.*|#.*|.*tmp.*|aria_.*"
 )
 """Files of the data directory that the server itself makes."""
+_UNITS: Final = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+"""What sizes are written with on a command line, and not in SET GLOBAL."""
 _MODES: Final = ("OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE", "ON")
 _ALL_ROWS: Final = (1 << 64) - 1
 _TIMEOUT_S: Final = 30.0
@@ -133,14 +149,27 @@ class Parked:
 
 
 _PARKED: Final[list[Parked]] = []
+_UNTOLD: Final[dict[str, str | None]] = {}
+"""The gtid_mode of a server that is not told one, by template: it depends on the version."""
 
 
 def key_of(installation: Installation, options: Options) -> Key:
     """Return the key of a server with these options."""
     fixed = {name: value for name, value in options.items() if name not in _SETTABLE}
-    # What it is unless a server is told depends on the version.
-    told = {"gtid_mode": None} if "gtid_mode" in options else {}
-    return str(installation.template), tuple(sorted({**fixed, **told}.items()))
+    return str(installation.template), tuple(sorted(fixed.items()))
+
+
+def first_look(
+    installation: Installation,
+    options: Options,
+    client: pymysql.connections.Connection,
+    datadir: Path,
+) -> Fresh:
+    """Return what a server is like that has just been started with these options."""
+    fresh = Fresh.of(installation, client, datadir)
+    if "gtid_mode" not in options:
+        _UNTOLD[str(installation.template)] = fresh.variables.get("gtid_mode")
+    return fresh
 
 
 def take(key: Key, options: Options) -> Parked | None:
@@ -149,7 +178,7 @@ def take(key: Key, options: Options) -> Parked | None:
     It is one with all these options if there is one. It stands still until it is told to go on.
     """
     fitting = [parked for parked in _PARKED if parked.key == key]
-    if not fitting:
+    if not fitting or ("gtid_mode" not in options and key[0] not in _UNTOLD):
         return None
     chosen = max(
         fitting,
@@ -180,19 +209,22 @@ def adapt(
     client: pymysql.connections.Connection,
 ) -> Fresh:
     """Give a parked server these options; return what it is like now. Raises pymysql's errors."""
-    changed = [name for name in _SETTABLE if options.get(name) != parked.options.get(name)]
-    if not changed:
-        return parked.fresh
-    steps = [f"{name} = {_literal(options.get(name))}" for name in changed if name != "gtid_mode"]
-    if "gtid_mode" in changed:
-        wanted = str(options["gtid_mode"])
-        modes = _modes(str(parked.options["gtid_mode"]), wanted)
-        by_mode = [f"gtid_mode = {each}" for each in modes]
+    steps = [
+        f"{_VARIABLES.get(name, name)} = {_literal(options.get(name))}"
+        for name in _SETTABLE
+        if name != "gtid_mode" and options.get(name) != parked.options.get(name)
+    ]
+    mode = parked.fresh.variables.get("gtid_mode")
+    wanted = options.get("gtid_mode") or _UNTOLD.get(parked.key[0])
+    if mode != wanted:
+        by_mode = [f"gtid_mode = {each}" for each in _modes(str(mode), str(wanted))]
         # GTIDs need the consistency, and it cannot be given up before them.
         steps = steps + by_mode if wanted == "ON" else by_mode + steps
+    if not steps:
+        return parked.fresh
     for each in steps:
         _ask(client, f"SET GLOBAL {each}")
-    # To change the mode begins files.
+    # To change the mode, or the checksums, begins files.
     _forget_log(installation, parked.fresh, client)
     return replace(parked.fresh, variables=variables(client))
 
@@ -276,6 +308,8 @@ def _literal(value: str | int | None) -> str:
     if value is None:
         return "DEFAULT"
     text = str(value)
+    if size := re.fullmatch(r"(\d+)([KMG])", text):
+        return str(int(size[1]) * _UNITS[size[2]])
     number = re.fullmatch(r"-?\d+(\.\d+)?", text)
     return text if number else f"'{pymysql.converters.escape_string(text)}'"
 

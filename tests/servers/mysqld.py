@@ -28,6 +28,7 @@ from tests.servers.leases import (
     Parked,
     adapt,
     clean,
+    first_look,
     key_of,
     park,
     take,
@@ -177,7 +178,7 @@ class Server:
             time.sleep(0.02)
         if self._is_new and self._key is not None and self.options == self._first_options:
             with closing(self.client()) as client:
-                self._fresh = Fresh.of(self.installation, client, self.datadir)
+                self._fresh = first_look(self.installation, self.options, client, self.datadir)
         self._is_new = False
 
     def stop(self, *, timeout: float = 60.0) -> None:
