@@ -39,7 +39,7 @@ LONG = pytest.mark.long
 def test_backlog(name: str, transactions: int, tmp_path: Path) -> None:
     source_options = GTIDS if name != "one by one" else NO_GTIDS
     with Pair(source_options, GTIDS) as pair:
-        load = MixedLoad(pair.source, seed=1)
+        load = MixedLoad(pair.source, seed=1, databases=3)
         load.prepare()
         load.run(transactions=transactions)
         with DaemonProcess(pair.source, pair.target, tmp_path, SETTINGS[name]) as daemon:
@@ -56,7 +56,7 @@ def test_backlog(name: str, transactions: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("seconds", [2, pytest.param(20, marks=LONG)])
 def test_live(source_options: dict[str, str], seconds: int, tmp_path: Path) -> None:
     with Pair(source_options, GTIDS) as pair:
-        load = MixedLoad(pair.source, seed=2, mix=Mix(statement_format=True))
+        load = MixedLoad(pair.source, seed=2, databases=3, mix=Mix(statement_format=True))
         load.prepare()
         stopping = Event()
         thread = Thread(target=lambda: load.run(seconds=seconds, until=stopping, rate=400))

@@ -44,7 +44,7 @@ def wait_until_at_work(daemon: DaemonProcess) -> None:
 
 def test_sigterm_under_load(tmp_path: Path) -> None:
     with Pair() as pair:
-        load = MixedLoad(pair.source, seed=11)
+        load = MixedLoad(pair.source, seed=11, databases=2)
         load.prepare()
         stopping = Event()
         thread = Thread(target=lambda: load.run(until=stopping, rate=150))
