@@ -12,11 +12,18 @@ from pyspark.sql import SparkSession
 from mtsd.spark.logs.failure import failure_line
 from tests.binlog.recording import OPTIONS
 from tests.servers.mysqld import Server
-from tests.spark.streams import Stream, Writer, checksum_of, keys_of
+from tests.spark.direct_reads import (
+    DirectStream,
+    checksum_directly,
+    keys_directly,
+    read_directly,
+)
+from tests.spark.streams import Stream, Writer, checksum_of
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
 
-Make = Callable[..., Stream]
+Make = Callable[..., DirectStream]
+Through = Callable[..., Stream]
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +38,16 @@ def writer(source: Server) -> Writer:
 
 
 @pytest.fixture
-def stream(spark: SparkSession, source: Server, tmp_path: Path) -> Make:
+def stream(source: Server) -> Make:
+    def stream(shape: str, path: Path | None = None, **options: object) -> DirectStream:
+        given = {key: str(value) for key, value in options.items()}
+        return DirectStream({"shape": shape, "path": str(path or source.datadir), **given})
+
+    return stream
+
+
+@pytest.fixture
+def through_spark(spark: SparkSession, source: Server, tmp_path: Path) -> Through:
     def stream(shape: str, path: Path | None = None, name: str = "a", **options: object) -> Stream:
         given = {"shape": shape, **{key: str(value) for key, value in options.items()}}
         return Stream(spark, str(path or source.datadir), tmp_path / name, given)
@@ -39,9 +55,9 @@ def stream(spark: SparkSession, source: Server, tmp_path: Path) -> Make:
     return stream
 
 
-def test_a_folder_that_grows(source: Server, writer: Writer, stream: Make) -> None:
+def test_a_folder_that_grows(source: Server, writer: Writer, through_spark: Through) -> None:
     writer.write(40)
-    typed = stream("table", table="s.t", max_bytes=25_000, max_partition_bytes=9_000)
+    typed = through_spark("table", table="s.t", max_bytes=25_000, max_partition_bytes=9_000)
     first = typed.run()
     assert first[0] == 0
     assert len([rows for rows in first if rows]) > 1
@@ -57,9 +73,7 @@ def test_a_folder_that_grows(source: Server, writer: Writer, stream: Make) -> No
     assert typed.batches == batches
 
 
-def test_a_first_copy_and_the_changes_since(
-    spark: SparkSession, source: Server, writer: Writer
-) -> None:
+def test_a_first_copy_and_the_changes_since(source: Server, writer: Writer) -> None:
     writer.write(3)
     ((executed,),) = source.sql("SELECT @@global.gtid_executed")
     writer.write(3)
@@ -67,91 +81,90 @@ def test_a_first_copy_and_the_changes_since(
         cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
         writer.write(3)
         cursor.execute("SELECT id, name, balance FROM t")
-        rows = cursor.fetchall()
+        copy = [
+            {"_op": "insert", "_seq": "", "id": id_, "name": name, "balance": balance}
+            for id_, name, balance in cursor.fetchall()
+        ]
     writer.write(3)
-    copy = spark.createDataFrame(rows, "id BIGINT, name STRING, balance DECIMAL(20, 4)")
-    copy = copy.selectExpr("'insert' AS _op", "'' AS _seq", "*")
-    changes = spark.read.format("mtsd_binlog").options(
-        shape="table", table="s.t", start=f"gtid:{executed}"
-    )
-    everything = changes.load(str(source.datadir)).unionByName(copy, allowMissingColumns=True)
-    assert checksum_of(everything, "id") == writer.checksum()
+    changes = {"shape": "table", "table": "s.t", "start": f"gtid:{executed}"}
+    rows = read_directly({**changes, "path": str(source.datadir)})
+    assert checksum_directly([*copy, *rows]) == writer.checksum()
 
 
 @pytest.mark.parametrize("shape", ["events", "groups", "changes"])
-def test_every_shape_has_the_rows_of_a_batch_read(
-    spark: SparkSession, source: Server, writer: Writer, stream: Make, shape: str
-) -> None:
+def test_every_shape_has_the_rows_of_a_batch_read(writer: Writer, stream: Make, shape: str) -> None:
     writer.write(50)
     found = stream(shape, max_partition_bytes=50_000)
     found.run()
-    there = spark.read.format("mtsd_binlog").option("shape", shape).load(str(source.datadir))
-    rows = sorted(map(str, found.arrived().select(*there.columns).collect()))
-    assert rows == sorted(map(str, there.collect()))
+    rows = sorted(map(str, found.rows))
+    assert rows == sorted(map(str, read_directly(found.options)))
     assert len(rows) > 50
+    before = len(found.batches)
+    assert found.run() == []
+    assert len(found.batches) == before
 
 
 def test_where_a_stream_begins_and_ends(writer: Writer, stream: Make) -> None:
     writer.write(10)
-    everything = stream("changes", name="all", columns="file,pos,row")
+    everything = stream("changes", columns="file,pos,row")
     everything.run()
-    keys = everything.rows()
+    keys = keys_directly(everything.rows)
     file, begin, _ = keys[len(keys) // 2]
     end_file, end, _ = keys[-len(keys) // 4]
     part = stream(
         "changes", columns="file,pos,row", start=f"{file}:{begin}", end=f"{end_file}:{end}"
     )
     part.run()
-    assert part.rows() == [key for key in keys if (file, begin) < key[:2] <= (end_file, end)]
-    newest = stream("changes", name="new", columns="file,pos,row", start="latest")
+    wanted = [key for key in keys if (file, begin) < key[:2] <= (end_file, end)]
+    assert keys_directly(part.rows) == wanted
+    newest = stream("changes", columns="file,pos,row", start="latest")
     newest.run()
-    assert newest.rows() == []
+    assert newest.rows == []
     writer.write(2)
     newest.run()
     everything.run()
-    assert newest.rows() == [key for key in everything.rows() if key > keys[-1]] != []
+    later = [key for key in keys_directly(everything.rows) if key > keys[-1]]
+    assert keys_directly(newest.rows) == later != []
 
 
 def test_the_beginning_is_chosen_once(writer: Writer, stream: Make) -> None:
     """The query dies after the first batch is planned and before it is committed."""
     newest = stream("changes", columns="file,pos,row", start="latest")
     newest.run()
-    shutil.rmtree(newest.checkpoint / "commits")
-    shutil.rmtree(newest.place / "sink")
+    assert newest.batches == [[]]
     writer.write(3)
-    wanted = stream("changes", name="all", columns="file,pos,row")
+    assert newest.replayed() == [[]]
+    wanted = stream("changes", columns="file,pos,row")
     wanted.run()
     assert sum(newest.run()) > 3
-    assert newest.rows() == wanted.rows()[-len(newest.rows()) :]
+    assert newest.rows == wanted.rows[-len(newest.rows) :]
 
 
-def test_filters_are_options(source: Server, writer: Writer, stream: Make) -> None:
+def test_filters_are_options(writer: Writer, stream: Make) -> None:
     writer.write(3)
-    for options, condition in (
-        ({"tables": "s.noise,none.t", "ops": "insert,delete"}, "table = 'noise' and op = 'insert'"),
-        ({"schemas": "s", "ops": "delete"}, "schema = 's' and op = 'delete'"),
+    everything = read_directly(stream("changes").options)
+    for options, wanted in (
+        ({"tables": "s.noise,none.t", "ops": "insert,delete"}, {"table": "noise", "op": "insert"}),
+        ({"schemas": "s", "ops": "delete"}, {"schema": "s", "op": "delete"}),
     ):
-        found = stream("changes", name=condition, **options)
+        found = stream("changes", **options)
         found.run()
-        there = found.spark.read.format("mtsd_binlog").option("shape", "changes")
-        everything = there.load(str(source.datadir))
-        assert found.rows() == keys_of(everything.where(condition)) != []
-        assert keys_of(there.options(**options).load(str(source.datadir))) == found.rows()
+        assert found.rows == [row for row in everything if wanted.items() <= row.items()] != []
+        assert read_directly(found.options) == found.rows
 
 
-def test_times_as_options(spark: SparkSession, source: Server, writer: Writer) -> None:
+def test_times_as_options(writer: Writer, stream: Make) -> None:
     writer.write(8)
-    reader = spark.read.format("mtsd_binlog").option("shape", "changes")
-    everything = reader.load(str(source.datadir))
-    times = sorted(row[0] for row in everything.select("commit_time").distinct().collect())
+    options = stream("changes").options
+    everything = read_directly(options)
+    times = sorted({str(row["commit_time"]) for row in everything})
     since, until = times[3], times[-3]
-    found = reader.option("since", f"{since}").option("until", f"{until}")
-    wanted = everything.where((everything.commit_time >= since) & (everything.commit_time < until))
-    assert keys_of(found.load(str(source.datadir))) == keys_of(wanted) != []
+    wanted = [row for row in everything if since <= str(row["commit_time"]) < until]
+    assert read_directly({**options, "since": since, "until": until}) == wanted != []
 
 
 def test_a_stream_that_cannot_go_on_says_why(
-    source: Server, writer: Writer, stream: Make, tmp_path: Path
+    source: Server, writer: Writer, through_spark: Through, tmp_path: Path
 ) -> None:
     for _ in range(2):
         source.sql("FLUSH BINARY LOGS")
@@ -163,7 +176,7 @@ def test_a_stream_that_cannot_go_on_says_why(
     data = first.read_bytes()
     half = len(data) * 2 // 3
     (folder / first.name).write_bytes(data[:half])
-    changes = stream("changes", folder)
+    changes = through_spark("changes", folder)
     changes.run()
     before = changes.rows()
 
