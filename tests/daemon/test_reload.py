@@ -201,7 +201,7 @@ REACHES: dict[str, Callable[[Replica], object]] = {
     "replica.stop_timeout": lambda it: it._settings.replica.stop_timeout,
     "replica.delay": lambda it: it._delayed.delay,
     "replica.bind": lambda it: policy_of(it)._partition_of,
-    "replica.pin": lambda it: policy_of(it)._workers,
+    "replica.pin": lambda it: policy_of(it).placement._pinned,
     "replica.weigh": lambda it: policy_of(it).aph._weight_of("a"),
     "target.user": lambda it: it._current.endpoint.user,
     "target.password": lambda it: it._current.endpoint.password,

@@ -67,6 +67,20 @@ class AssignedPartitionHash:
         entry = self._entries.get(partition)
         return entry if entry is not None and entry.usage else None
 
+    @property
+    def workers(self) -> int:
+        """How many there are."""
+        return len(self._held)
+
+    def worker(self, partition: str) -> int:
+        """Return the worker that had the partition last, in use or not; -1 if it is not known."""
+        entry = self._entries.get(partition)
+        return -1 if entry is None else entry.worker
+
+    def weight(self, partition: str) -> int:
+        """Return how many partitions it counts for."""
+        return self._weight_of(partition)
+
     def held(self, worker: int) -> int:
         """Return how many partitions in use belong to the worker."""
         return self._held[worker]

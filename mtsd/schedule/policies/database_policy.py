@@ -7,14 +7,9 @@ queue waits. The dependencies are the same.
 
 from collections.abc import Iterable, Sequence
 
-from mtsd.model.distribution import Distribution, first_pinned
+from mtsd.model.distribution import Distribution
 from mtsd.model.group import Group
-from mtsd.schedule.policies.assigned_partition_hash import (
-    AssignedPartitionHash,
-    PartitionEntry,
-    last_of,
-    oldest_commit_times,
-)
+from mtsd.schedule.policies.assigned_partition_hash import oldest_commit_times
 from mtsd.schedule.policies.assignment import NO_NEEDS, Assignment
 from mtsd.schedule.policies.first_available import FirstAvailable
 from mtsd.schedule.policies.foreign_key_families import (
@@ -23,9 +18,9 @@ from mtsd.schedule.policies.foreign_key_families import (
     joined_with,
     may_change_foreign_keys,
 )
+from mtsd.schedule.policies.partition_placement import PartitionPlacement
 from mtsd.schedule.policies.partition_statistics import PartitionStatistics
 from mtsd.schedule.policies.schedule_view import ScheduleView
-from mtsd.schedule.policies.succession import Predecessor, Succession
 
 
 class DatabasePolicy:
@@ -35,11 +30,7 @@ class DatabasePolicy:
     So do databases that `foreign_keys` of the target join, and those that a definition may join
     from then on. Without them, the source has groups run alone that change what others refer to.
 
-    A group of several partitions brings them together on one worker. As long as they are in use
-    they would stay there forever; so when that worker has become crowded, the next group of one of
-    them goes to the least occupied worker, after the partition's last group.
-
-    With a `distribution`, that chooses the workers, and only the dependencies are by partition.
+    Which worker a group gets, with a `distribution` or without, is told in `PartitionPlacement`.
     """
 
     def __init__(
@@ -49,7 +40,6 @@ class DatabasePolicy:
         foreign_keys: ForeignKeys | None = None,
         distribution: FirstAvailable | None = None,
     ) -> None:
-        self._distribution = distribution
         self._given = Distribution(bind=tuple(map(tuple, bind)))
         """What a person has decided."""
         self._follows_keys = foreign_keys is not None
@@ -58,15 +48,10 @@ class DatabasePolicy:
         self._partition_of = self._given.with_joined(self._joined).partitions
         self.needs = NO_NEEDS
         self.by_names = True
-        self.aph = AssignedPartitionHash(workers)
-        self._workers: dict[str, int] = {}
-        """By database: the worker that it is pinned to."""
-        self._succession = Succession()
+        self.placement = PartitionPlacement(workers, distribution)
+        self.aph = self.placement.aph
         self._counted: dict[int, Sequence[str]] = {}
         """By number: the partitions of unfinished groups, if these are or may be others by now."""
-        self._by_hand = False
-        """Whether there is more to look at than the owners of partitions."""
-        self._unconditional = [Assignment(worker) for worker in range(workers)]
 
     def assign(self, group: Group, view: ScheduleView, forced: int = -1) -> Assignment:
         """Decide by the owners of the group's partitions; see `Policy`."""
@@ -75,45 +60,7 @@ class DatabasePolicy:
         cgap = self._cgap(group)
         if self._follows_keys:
             self._counted[group.number] = cgap
-        aph = self.aph
-        distribution = self._distribution
-        if len(cgap) == 1 and forced < 0 and distribution is None and not self._by_hand:
-            entry = aph.owner(cgap[0])
-            if entry is not None and not aph.is_crowded(entry):
-                # After the last group on its only partition, in the same queue.
-                entry.join(group.number)
-                return self._unconditional[entry.worker]
-        in_use: list[PartitionEntry] = []
-        for partition in cgap:
-            entry = aph.owner(partition)
-            if entry is not None:
-                in_use.append(entry)
-        worker = forced
-        before: list[Predecessor] = []
-        if self._by_hand:
-            if not self._succession.is_over(view.mark):
-                before = self._succession.before(cgap)
-            self._by_hand = bool(self._workers) or not self._succession.is_over(view.mark)
-            if worker < 0:
-                worker = first_pinned(group.databases, self._workers)
-        if distribution is not None:
-            if worker >= 0:
-                distribution.note(group.number, group.size, worker)
-            else:
-                newest = max([*map(last_of, in_use), *[number for number, _ in before]], default=0)
-                worker = distribution.place(group.number, group.size, newest, view)
-        if worker < 0 and before and not in_use:
-            worker = before[-1][1]
-        if worker < 0 and in_use:
-            owner = max(in_use, key=last_of)
-            if len(cgap) > 1 or not aph.is_crowded(owner):
-                worker = owner.worker
-        if worker < 0:
-            worker = aph.least_occupied(view.groups, view.frozen)
-        after = [entry.last for entry in in_use if entry.worker != worker]
-        after += [number for number, other in before if other != worker]
-        aph.assign(cgap, worker, group.number)
-        return Assignment(worker, frozenset(after)) if after else self._unconditional[worker]
+        return self.placement.assign(group, view, forced, cgap)
 
     def finished(self, groups: Sequence[Group]) -> None:
         """Remove the groups from the counts of their partitions; see `Policy`."""
@@ -135,17 +82,15 @@ class DatabasePolicy:
         distribution = distribution.with_joined(self._joined)
         before = self._partition_of
         self._partition_of = now = distribution.partitions
-        self._succession.follow(
+        weights = distribution.weights
+        self.placement.distribute(
+            distribution.workers,
+            lambda partition: weights.get(partition, 1),
             {
                 now.get(names[0], names[0]): [before.get(each, each) for each in names]
                 for names in distribution.sets(before)
             },
-            self.aph,
         )
-        self._workers = distribution.workers
-        self._by_hand = True
-        weights = distribution.weights
-        self.aph.weigh(lambda partition: weights.get(partition, 1))
 
     def partitions(self, unfinished: Iterable[Group]) -> list[PartitionStatistics]:
         """Describe the databases, or the bound sets of them; see `Policy`."""

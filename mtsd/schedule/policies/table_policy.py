@@ -11,14 +11,9 @@ from dataclasses import replace
 from itertools import chain
 from typing import Final
 
-from mtsd.model.distribution import Distribution, first_pinned
+from mtsd.model.distribution import Distribution
 from mtsd.model.group import Group
-from mtsd.schedule.policies.assigned_partition_hash import (
-    AssignedPartitionHash,
-    PartitionEntry,
-    last_of,
-    oldest_commit_times,
-)
+from mtsd.schedule.policies.assigned_partition_hash import oldest_commit_times
 from mtsd.schedule.policies.assignment import Assignment, Need
 from mtsd.schedule.policies.first_available import FirstAvailable
 from mtsd.schedule.policies.foreign_key_families import (
@@ -29,9 +24,9 @@ from mtsd.schedule.policies.foreign_key_families import (
     joined_with,
     may_change_foreign_keys,
 )
+from mtsd.schedule.policies.partition_placement import PartitionPlacement
 from mtsd.schedule.policies.partition_statistics import PartitionStatistics
 from mtsd.schedule.policies.schedule_view import ScheduleView
-from mtsd.schedule.policies.succession import Predecessor, Succession
 
 _MANY_TABLES: Final = 16_384
 
@@ -52,7 +47,6 @@ class TablePolicy:
         foreign_keys: ForeignKeys = NO_FOREIGN_KEYS,
         distribution: FirstAvailable | None = None,
     ) -> None:
-        self._distribution = distribution
         self.needs = frozenset({Need.TABLES})
         self.by_names = True
         self._family = families(foreign_keys.tables)
@@ -68,10 +62,8 @@ class TablePolicy:
         """By database: the partition that stands for all its tables."""
         self._undivided = set(self._bound)
         """Databases that are one partition: these, and the bound ones."""
-        self.aph = AssignedPartitionHash(workers)
-        self._workers: dict[str, int] = {}
-        """By database: the worker that it is pinned to."""
-        self._succession = Succession()
+        self.placement = PartitionPlacement(workers, distribution)
+        self.aph = self.placement.aph
         self._tables: dict[str, set[str]] = {}
         """By database: partitions of its tables, among them all that are in use."""
         self._counted: dict[int, tuple[str, ...]] = {}
@@ -79,49 +71,9 @@ class TablePolicy:
 
     def assign(self, group: Group, view: ScheduleView, forced: int = -1) -> Assignment:
         """Decide by the owners of the group's partitions; see `Policy`."""
-        aph = self.aph
         cgap, beside = self._partitions(group)
-        in_use: list[PartitionEntry] = []
-        for partition in cgap:
-            entry = aph.owner(partition)
-            if entry is not None:
-                in_use.append(entry)
-        joined = len(in_use)
-        for partition in beside:
-            entry = aph.owner(partition)
-            if entry is not None:
-                in_use.append(entry)
-        before: list[Predecessor] = []
-        if not self._succession.is_over(view.mark):
-            before = self._succession.before((*cgap, *beside))
-        worker = forced
-        if worker < 0 and self._workers:
-            worker = first_pinned(group.databases, self._workers)
-        distribution = self._distribution
-        if distribution is not None:
-            if worker >= 0:
-                distribution.note(group.number, group.size, worker)
-            else:
-                last = max([*map(last_of, in_use), *[number for number, _ in before]], default=0)
-                worker = distribution.place(group.number, group.size, last, view)
-        if worker < 0 and before and not in_use:
-            worker = before[-1][1]
-        if worker < 0 and in_use:
-            # What is on its own partitions counts for more than what is only beside them.
-            newest = max(in_use[:joined] or in_use, key=last_of)
-            if len(cgap) > 1 or not aph.is_crowded(newest):
-                worker = newest.worker
-        if worker < 0:
-            worker = aph.least_occupied(view.groups, view.frozen)
-        after = frozenset(
-            [
-                *[entry.last for entry in in_use if entry.worker != worker],
-                *[number for number, other in before if other != worker],
-            ]
-        )
-        aph.assign(cgap, worker, group.number)
         self._counted[group.number] = cgap
-        return Assignment(worker, after)
+        return self.placement.assign(group, view, forced, cgap, beside)
 
     def distribute(self, distribution: Distribution, unfinished: Iterable[Group]) -> None:
         """Go on with other binds, pins and weights; see `Policy`."""
@@ -130,6 +82,7 @@ class TablePolicy:
         distribution = self._with_joined(distribution)
         before = self._bound
         self._bound = now = distribution.partitions
+        changed: dict[str, Iterable[str]] = {}
         if now != before:
             so_far = {
                 name: {self._whole_of(name), *self._tables.get(name, ())}
@@ -137,16 +90,14 @@ class TablePolicy:
             }
             self._whole = dict(now)
             self._undivided = {*now, *self._redefined}
-            self._succession.follow(
-                {
-                    self._whole_of(names[0]): chain.from_iterable(so_far[each] for each in names)
-                    for names in distribution.sets(so_far)
-                },
-                self.aph,
-            )
-        self._workers = distribution.workers
+            changed = {
+                self._whole_of(names[0]): chain.from_iterable(so_far[each] for each in names)
+                for names in distribution.sets(so_far)
+            }
         weights = distribution.weights
-        self.aph.weigh(lambda partition: _weight(partition, weights))
+        self.placement.distribute(
+            distribution.workers, lambda partition: _weight(partition, weights), changed
+        )
 
     def finished(self, groups: Sequence[Group]) -> None:
         """Remove the groups from the counts of their partitions; see `Policy`."""

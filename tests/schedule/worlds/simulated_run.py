@@ -25,6 +25,7 @@ from mtsd.schedule.policies.commit_parent_policy import CommitParentPolicy
 from mtsd.schedule.policies.database_policy import DatabasePolicy
 from mtsd.schedule.policies.eventual_policy import EventualPolicy
 from mtsd.schedule.policies.first_available import FirstAvailable
+from mtsd.schedule.policies.homes import Homes
 from mtsd.schedule.policies.logical_clock_policy import LogicalClockPolicy
 from mtsd.schedule.policies.row_policy import RowPolicy
 from mtsd.schedule.policies.table_policy import TablePolicy
@@ -82,6 +83,8 @@ class RunSettings:
     """How many groups of statements may begin together."""
     overlaps: bool = False
     """Whether a batch may be applied while the one before it commits."""
+    homes_after: int = 0
+    """Of how many groups it is looked which partitions have a home; 0: of as many as usual."""
     by_hand: tuple[Distribution | Freeze, ...] = ()
     """What a person does while it runs, in this order, each at any moment."""
 
@@ -216,6 +219,8 @@ class SimulatedRun:
                 eventual=settings.eventual,
                 deletes_in_turn=settings.deletes_in_turn,
             )
+        if settings.homes_after and isinstance(policy, DatabasePolicy | TablePolicy):
+            policy.placement.homes = Homes(workers, settings.homes_after)
         self.policy = policy
         self.scheduler = Scheduler(
             policy,
@@ -625,13 +630,15 @@ class SimulatedRun:
         placed: object = None
         if isinstance(policy, DatabasePolicy | TablePolicy):
             placed = (
-                _runs(policy._distribution),
+                _runs(policy.placement.distribution),
                 *(
                     (name, entry.worker, entry.usage, entry.last)
                     for name, entry in sorted(policy.aph._entries.items())
                     if entry.usage
                 ),
-                tuple(policy._succession._before.items()),
+                tuple(policy.placement.succession._before.items()),
+                tuple(policy.placement.homes.of.items()),
+                tuple(policy.placement.homes._together.items()),
                 tuple(policy._counted.items()),
             )
         elif isinstance(
