@@ -33,9 +33,9 @@ _EVOLUTION: Final = (
     ("RENAME COLUMN former TO renamed", "renamed = renamed + 1"),
 )
 """What ALTER TABLE does to `t` and `u`, and what an UPDATE sets from then on."""
-_EVERY: Final = 40
+_EVERY: Final = 20
 """Transactions between two of the happenings."""
-_PAUSE_S: Final = 0.02
+_PAUSE_S: Final = 0.05
 
 Purgeable = Callable[[], str]
 """Returns the first file that a reader may still need, "" if that is not known."""

@@ -6,8 +6,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -25,16 +25,52 @@ def running(
     It reads what is available now, unless another trigger is given. What it prints is in the file
     `log` of the stream's folder.
     """
-    given = {
-        "master": master, "options": stream.options, "place": str(stream.place), "trigger": trigger,
-    }  # fmt: skip
-    command = [sys.executable, "-m", "tests.spark.query_process", json.dumps(given)]
-    with (stream.place / "log").open("wb") as log:
-        process = subprocess.Popen(command, start_new_session=True, stdout=log, stderr=log)
-    try:
+    with prepared(stream, master, trigger) as begun, begun() as process:
         yield process
+
+
+@contextmanager
+def prepared(
+    stream: Stream, master: str, trigger: Mapping[str, str], *, again: bool = False
+) -> Iterator[Callable[[], AbstractContextManager[subprocess.Popen[bytes]]]]:
+    """Return what runs a query, as `running` does, with Spark started before.
+
+    If it is to be run `again`, the next Spark starts while a query runs: that takes most of the
+    time between two kills.
+    """
+    given = {
+        "master": master,
+        "options": stream.options,
+        "place": str(stream.place),
+        "trigger": dict(trigger),
+    }
+    command = [sys.executable, "-m", "tests.spark.query_process", json.dumps(given)]
+
+    def started() -> subprocess.Popen[bytes]:
+        with (stream.place / "log").open("ab") as log:
+            return subprocess.Popen(
+                command, start_new_session=True, stdin=subprocess.PIPE, stdout=log, stderr=log
+            )
+
+    waiting = [started()]
+
+    @contextmanager
+    def begun() -> Iterator[subprocess.Popen[bytes]]:
+        process = waiting.pop()
+        if again:
+            waiting.append(started())
+        assert process.stdin is not None
+        process.stdin.close()
+        try:
+            yield process
+        finally:
+            kill(process)
+
+    try:
+        yield begun
     finally:
-        kill(process)
+        for process in waiting:
+            kill(process)
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
@@ -44,6 +80,8 @@ def kill(process: subprocess.Popen[bytes]) -> None:
     except ProcessLookupError:
         assert process.poll() is not None
     process.wait()
+    if process.stdin is not None:
+        process.stdin.close()
 
 
 def wait_between_commits(stream: Stream, process: subprocess.Popen[bytes]) -> bool:
@@ -51,6 +89,7 @@ def wait_between_commits(stream: Stream, process: subprocess.Popen[bytes]) -> bo
     before = newest(stream.place / "sink" / "_spark_metadata")
     deadline = time.monotonic() + _TIMEOUT_S
     while process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.002)
         there = newest(stream.place / "sink" / "_spark_metadata")
         if there > before and there > newest(stream.checkpoint / "commits"):
             return True
@@ -99,7 +138,7 @@ def kill_a_worker(process: subprocess.Popen[bytes]) -> bool:
         for worker in workers(process.pid)[:1]:
             os.kill(worker, signal.SIGKILL)
             return True
-        time.sleep(0.01)
+        time.sleep(0.05)
     return False
 
 

@@ -1,6 +1,7 @@
 """A process that runs one query, to be killed and restarted.
 
 Usage: python -m tests.spark.query_process JSON, with `master`, `options`, `place` and `trigger`.
+Spark is started at once, and the query when a line is written to it, or its input is closed.
 """
 
 import json
@@ -22,9 +23,11 @@ def main(given: str) -> None:
     builder = SparkSession.builder.master(wanted["master"]).appName("mtsd query")
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
-    spark = builder.getOrCreate()
+    # A cluster whose executors are killed gives a task up after four of them.
+    spark = builder.config("spark.task.maxFailures", "20").getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     register(spark)
+    sys.stdin.readline()
     Stream(spark, "", Path(wanted["place"]), wanted["options"]).run(**wanted["trigger"])
 
 

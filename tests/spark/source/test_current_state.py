@@ -3,8 +3,10 @@
 import json
 import os
 import random
+import signal
 import time
 from base64 import b64encode
+from collections import Counter
 from contextlib import closing
 from datetime import datetime
 from decimal import Decimal
@@ -20,15 +22,18 @@ from tests.binlog.recording import OPTIONS
 from tests.fix_families import installed
 from tests.servers.mysqld import Server
 from tests.servers.provision import Options
+from tests.spark.cluster_reads import executors
 from tests.spark.evolving_load import TABLES, evolving_load
 from tests.spark.query_kills import (
     kill,
     kill_a_worker,
     newest,
+    prepared,
     running,
     wait_between_commits,
     wait_for_batches,
 )
+from tests.spark.standalone import StandaloneCluster
 from tests.spark.streams import Stream
 
 pytestmark = [pytest.mark.servers, pytest.mark.long, pytest.mark.timeout(2400)]
@@ -40,6 +45,11 @@ SERVERS: Final[dict[str, Options]] = {
     "11.8": {"binlog_format": "ROW", "binlog_row_metadata": "FULL", "log_bin_compress": "ON"},
 }
 
+CHANGES: Final = {
+    "shape": "changes", "schemas": "k", "max_bytes": "1m", "max_partition_bytes": "250k",
+}  # fmt: skip
+NO_PAUSE: Final = {"processingTime": "0 seconds"}
+
 Rows = dict[tuple[str, int], dict[str, object]]
 """By table and primary key."""
 
@@ -48,8 +58,7 @@ Rows = dict[tuple[str, int], dict[str, object]]
 @pytest.mark.parametrize("where", ["folder", "live"])
 def test_it_is_the_sources(spark: SparkSession, series: str, where: str, tmp_path: Path) -> None:
     rng = random.Random(KILLS)
-    settings = {**SERVERS[series], "max_binlog_size": 262_144}
-    with Server(settings, installation=installed(series)) as server:
+    with source(series) as server:
         options = {
             "folder": {"path": str(server.datadir)},
             "live": {
@@ -57,12 +66,14 @@ def test_it_is_the_sources(spark: SparkSession, series: str, where: str, tmp_pat
                 "server_ids": "4401-4404",
             },
         }[where]  # fmt: skip
-        options |= {"shape": "changes", "schemas": "k", "max_bytes": "2m"}
-        stream = Stream(spark, "", tmp_path, {**options, "max_partition_bytes": "200k"})
+        stream = Stream(spark, "", tmp_path, {**options, **CHANGES})
         workers = 0
-        with evolving_load(server, lambda: first_needed(stream)) as load:
+        with (
+            evolving_load(server, lambda: first_needed(stream)) as load,
+            prepared(stream, "local[2,20]", NO_PAUSE, again=True) as begun,
+        ):
             for number in range(KILLS):
-                with running(stream, "local[2,20]", processingTime="0 seconds") as process:
+                with begun() as process:
                     if number % 2:
                         workers += kill_a_worker(process)
                         assert wait_between_commits(stream, process), printed(stream)
@@ -72,12 +83,42 @@ def test_it_is_the_sources(spark: SparkSession, series: str, where: str, tmp_pat
                     assert process.poll() is None, printed(stream)
                     kill(process)
         assert workers == KILLS // 2
-        stream.run()
-        wanted = selected(server)
-        assert server.sql("SHOW BINARY LOGS")[0][0] > "binlog.000001"
+        compare(stream, server, load.counted)
+
+
+def test_executors_of_a_cluster_are_killed(spark: SparkSession, tmp_path: Path) -> None:
+    """Each is a JVM, whose tasks are run again by another one."""
+    rng = random.Random(KILLS)
+    with source("9.7") as server, StandaloneCluster() as cluster:
+        stream = Stream(spark, "", tmp_path, {"path": str(server.datadir), **CHANGES})
+        with (
+            evolving_load(server, lambda: first_needed(stream)) as load,
+            running(stream, cluster.address, **NO_PAUSE) as process,
+        ):
+            for number in range(KILLS // 2):
+                assert wait_for_batches(stream, process), printed(stream)
+                time.sleep(rng.uniform(0, 1))
+                while not (found := executors(cluster.worker_pids[number % 2])):
+                    assert process.poll() is None, printed(stream)
+                    time.sleep(0.1)
+                os.kill(found[0], signal.SIGKILL)
+            assert wait_for_batches(stream, process), printed(stream)
+        compare(stream, server, load.counted)
+
+
+def source(series: str) -> Server:
+    settings = {**SERVERS[series], "max_binlog_size": 262_144}
+    return Server(settings, installation=installed(series))
+
+
+def compare(stream: Stream, server: Server, counted: Counter[str]) -> None:
+    """Run a stream to its end, and compare what has arrived with the source."""
+    stream.run()
+    wanted = selected(server)
+    assert server.sql("SHOW BINARY LOGS")[0][0] > "binlog.000001"
     arrived = stream.arrived().persist()
     counts = arrived.groupBy("op").count().collect()
-    assert {row["op"]: row["count"] for row in counts} == load.counted
+    assert {row["op"]: row["count"] for row in counts} == counted
     assert arrived.select("file", "pos", "row").distinct().count() == arrived.count()
     found = rebuilt(arrived, wanted)
     arrived.unpersist()
