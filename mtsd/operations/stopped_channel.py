@@ -33,6 +33,8 @@ from mtsd.wire.connection import Connection
 
 _TIMEOUT_S = 2
 """Enough for the server to notice that a client is gone, unless its statement still runs."""
+_LOCK_WAIT_S = 1
+"""Less than that; what is written is tried again, for as long as the command waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,8 @@ async def stopped_channel(
     connection = session.connection
     try:
         existing = await require_usable(connection, tables)
+        # What is given up must not have its effect once a lock is free, maybe hours later.
+        await session.limit_lock_waits(_LOCK_WAIT_S)
         if dry_run or not existing.engines.keys() >= set(FIRST_TABLES):
             yield await _looked_at(connection, tables)
             return

@@ -1,7 +1,8 @@
 """Carries out the steps of a move, and puts everything back if they do not all succeed."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Final
 
 from mtsd.model.error_numbers import NO_SUCH_CHANNEL
@@ -12,8 +13,9 @@ from mtsd.operations.move.steps import Act, Heading, Journey, MoveStatement, Mov
 
 Tasks = Mapping[str, Callable[[], Awaitable[str]]]
 """What carries out a task, by its name; it returns what it has found, "" if nothing."""
-_UNDO_S: Final = 60.0
-"""How long one act of the way back may take: nobody waits for ever for what cannot be undone."""
+_UNDO_S: Final = (15.0, 60.0)
+"""How long one act of the way back may take, at least and at most; between, as long as all may:
+nobody waits for ever for what cannot be undone."""
 
 
 class Hands:
@@ -29,6 +31,19 @@ class Hands:
             await self._sessions[act.server].run(act)
             return ""
         return await self._tasks[act.name]()
+
+
+@asynccontextmanager
+async def answered_within(seconds: float) -> AsyncIterator[None]:
+    """Limit how long servers are looked at before anything is done. Raises NeedsPersonError."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise NeedsPersonError(
+            f"a server has not answered within {seconds:g} s, and nothing was done: SHOW"
+            " PROCESSLIST there says what is waited for"
+        ) from None
 
 
 async def carry_out(
@@ -54,10 +69,12 @@ async def carry_out(
                 journey = journey.succeeded()
     except BaseException as error:
         why = _why(error, limit)
+        if isinstance(error, TimeoutError) and journey.due is not None:
+            why += f" ({in_words(journey.due)})"
         # A connection that is lost, or an interruption, tells nothing.
         surely = isinstance(error, ServerError | NeedsPersonError)
         record.say(f"not done: {why}")
-        back = await _surely_put_back(journey.failed(surely=surely), hands, record)
+        back = await _surely_put_back(journey.failed(surely=surely), hands, record, limit)
         said = f"{why}. {_said_after(back)}"
         record.keep(said)
         if isinstance(error, MtsdError | TimeoutError | asyncio.CancelledError):
@@ -65,23 +82,26 @@ async def carry_out(
         raise
 
 
-async def put_back(undoing: MoveStep, hands: Hands, record: Record) -> None:
+async def put_back(undoing: MoveStep, hands: Hands, record: Record, limit: float) -> None:
     """Carry out what undoes a move whose command was killed: each act, whatever fails.
+
+    `limit` is what was to be its time, in seconds.
 
     Raises NeedsPersonError that says what was not put back.
     """
     record.say(f"1. {undoing.name}")
     journey = Journey((undoing,), way=Heading.BACK, left=undoing.acts)
-    journey = await _surely_put_back(journey, hands, record)
+    journey = await _surely_put_back(journey, hands, record, limit)
     if journey.not_undone:
         said = f"{_said_after(journey)}. Or run this again"
         record.keep(said)
         raise NeedsPersonError(said)
 
 
-async def _surely_put_back(journey: Journey, hands: Hands, record: Record) -> Journey:
+async def _surely_put_back(journey: Journey, hands: Hands, record: Record, limit: float) -> Journey:
     """Put back; being cancelled meanwhile changes nothing."""
-    back = asyncio.create_task(_put_back(journey, hands, record))
+    least, most = _UNDO_S
+    back = asyncio.create_task(_put_back(journey, hands, record, min(max(limit, least), most)))
     while not back.done():
         try:
             await asyncio.shield(back)
@@ -90,18 +110,18 @@ async def _surely_put_back(journey: Journey, hands: Hands, record: Record) -> Jo
     return back.result()
 
 
-async def _put_back(journey: Journey, hands: Hands, record: Record) -> Journey:
+async def _put_back(journey: Journey, hands: Hands, record: Record, seconds: float) -> Journey:
     while (act := journey.due) is not None:
         _note(record, act, "back: ")
         try:
-            async with asyncio.timeout(_UNDO_S):
+            async with asyncio.timeout(seconds):
                 found = await hands.carry(act)
         except (MtsdError, TimeoutError) as error:
             if isinstance(error, ServerError) and error.number in NO_SUCH_CHANNEL:
                 # The act that would have made it has failed.
                 journey = journey.succeeded()
                 continue
-            record.say(f"   not undone: {_why(error, _UNDO_S)}")
+            record.say(f"   not undone: {_why(error, seconds)}")
             journey = journey.failed()
         else:
             if found:

@@ -13,18 +13,27 @@ from typing import Final
 
 from mtsd.config import Settings
 from mtsd.config.settings import EndpointSettings
-from mtsd.model.errors import NeedsPersonError
+from mtsd.model.error_numbers import NOT_ALLOWED
+from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
-from mtsd.operations.move.admin import Admin, AdminSession, admin_endpoint
-from mtsd.operations.move.carrying_out import Hands, carry_out
+from mtsd.operations.move.admin import (
+    CONFIGURES_REPLICA,
+    SETS_READ_ONLY,
+    Admin,
+    AdminPart,
+    AdminSession,
+    admin_endpoint,
+    require_rights,
+)
+from mtsd.operations.move.carrying_out import Hands, answered_within, carry_out
 from mtsd.operations.move.downstream import readers_of
 from mtsd.operations.move.fence import remove_fence, set_fence
 from mtsd.operations.move.handing import Handing, refusals, steps_of
 from mtsd.operations.move.how import HowToMove
 from mtsd.operations.move.log_end import read_executed
 from mtsd.operations.move.own_channel import OwnChannel, find_channel, words_of
-from mtsd.operations.move.own_settings import Difference, require_accepted
+from mtsd.operations.move.own_settings import Difference, after_a_restart, require_accepted
 from mtsd.operations.move.own_statements import ReplicaAccount, only_here
 from mtsd.operations.move.record import Record
 from mtsd.operations.move.source_now import SourceNow, read_source_now
@@ -34,6 +43,7 @@ from mtsd.operations.recorded import Recorded, read_recorded
 from mtsd.operations.stopped_channel import answering_daemon
 from mtsd.replica.guards.executed_beyond import count_missing
 from mtsd.source.continuation import shown
+from mtsd.wire.exchange import Value
 from mtsd.wire.replica_status import ReplicaStatus, own_channels
 from mtsd.wire.traits import ServerTraits, read_traits
 
@@ -68,11 +78,19 @@ async def handover(
     Raises NeedsPersonError if it is refused, or has failed and was put back; ServerError,
     ConnectionLostError.
     """
-    session = AdminSession(admin_endpoint(_TARGET, settings.target, admin))
+    session = AdminSession(admin_endpoint(_TARGET, settings.target, admin), how.timeout)
     try:
-        handing = await _look(settings, session, own)
+        async with answered_within(how.timeout):
+            if how.execute:
+                await session.claim()
+            handing = await _look(settings, session, own)
+            of_file = await _filter_of_file(session, handing.target)
         differing = [*only_here(settings), *_left_behind(handing.recorded)]
+        differing += [] if of_file is None else after_a_restart(of_file, settings)
         if how.execute:
+            sets = SETS_READ_ONLY if handing.unknown else ()
+            part = AdminPart(_TARGET, session, handing.target.server, (*CONFIGURES_REPLICA, *sets))
+            await require_rights(part)
             require_accepted(differing, how.accepted)
         record = Record(tell, how.report if how.execute else None)
         for line in await _lines(settings, session, handing):
@@ -139,6 +157,24 @@ async def _executed(session: AdminSession, target: ServerTraits) -> tuple[GtidSe
         return executed, ""
     ((follows,),) = await session.query("SELECT @@GLOBAL.gtid_slave_pos")
     return executed, str(follows)
+
+
+async def _filter_of_file(session: AdminSession, target: ServerTraits) -> dict[str, Value] | None:
+    """Return the filter that the target has at its start, by column; None: it may not be seen."""
+    if words_of(target.server).named_within:
+        rows = await session.query("SHOW GLOBAL VARIABLES LIKE 'replicate%'")
+        return {str(name).lower(): value for name, value in rows}
+    try:
+        rows = await session.query(
+            "SELECT filter_name, filter_rule FROM"
+            " performance_schema.replication_applier_global_filters"
+            " WHERE configured_by LIKE 'STARTUP_OPTIONS%'"
+        )
+    except ServerError as error:
+        if error.number not in NOT_ALLOWED:
+            raise
+        return None
+    return {str(name).lower(): value for name, value in rows}
 
 
 def _left_behind(recorded: Recorded) -> list[Difference]:

@@ -141,6 +141,25 @@ def differences(own: OwnSettings, settings: Settings, *, encrypted: bool) -> lis
     return found
 
 
+def after_a_restart(of_file: Mapping[str, Value], settings: Settings) -> list[Difference]:
+    """Return in what the filter of a target's option file is another one than [filter].
+
+    `of_file` is that filter, by column. What statements set lasts until the server's next start:
+    then its own replica would apply what it must not, or leave out what it must apply.
+    """
+    there, here = own_settings(of_file).rules, rules_of(settings.filter)
+    if _sorted(there) == _sorted(here):
+        return []
+    return [
+        Difference(
+            "option_file",
+            f"the target's option file has the filter {there or 'that lets all pass'}, which the"
+            f" own replica has from the server's next start on, and [filter] has {here or 'none'}:"
+            " write it there as replicate-… options",
+        )
+    ]
+
+
 def fragment(own: OwnSettings) -> list[str]:
     """Return the lines of config.toml that have what the server's own replica is set to."""
     sections: dict[str, list[str]] = {"source": [], "replica": [], "filter": []}

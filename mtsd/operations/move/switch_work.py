@@ -13,7 +13,7 @@ from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
 from mtsd.operations.move.admin import AdminSession
 from mtsd.operations.move.daemons import DaemonOf, until
-from mtsd.operations.move.fence import remove_fence, set_fence
+from mtsd.operations.move.fence import read_fence_of, remove_fence, set_fence
 from mtsd.operations.move.log_end import LogEnd, read_end
 from mtsd.operations.move.switching import BY_A_SWITCH, TILL_A_SWITCH
 from mtsd.operations.move.writers import ServerSession, read_writers
@@ -23,6 +23,7 @@ from mtsd.replica.guards.executed_beyond import count_missing
 from mtsd.wire.traits import ServerTraits
 
 _LOOK_S: Final = 0.01
+_FORGET_S: Final = 5.0
 _MEANT: Final = Meant(back=True, forward=True)
 
 
@@ -229,13 +230,19 @@ class SwitchWork:
         return ""
 
     async def _forget_back(self) -> str:
-        if not self._beginning:
+        if not self._beginning or await read_recorded(self._way_back) is None:
             return ""
-        if not self._had_position:
-            await reset_position(self._way_back)
-            return "it has no position again"
-        await self._fence_back()
-        return ""
+        if await read_fence_of(self._way_back) is None:
+            await self._fence_back()
+        if self._had_position:
+            return ""
+        try:
+            async with asyncio.timeout(_FORGET_S):
+                await reset_position(self._way_back)
+        except (TimeoutError, ServerError):
+            # Somebody locks its server. What is fenced off harms nobody.
+            return "its position stays, fenced off: its server does not let mtsd write now"
+        return "it has no position again"
 
     async def _prove(self) -> str:
         milliseconds = (monotonic() - self._began) * 1000

@@ -8,8 +8,17 @@ from mtsd.config import Settings
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.outcome.reason import Refused, refuse
 from mtsd.operations.move.accounts import lacking, read_accounts
-from mtsd.operations.move.admin import Admin, AdminSession, admin_endpoint
-from mtsd.operations.move.carrying_out import Hands, carry_out, put_back
+from mtsd.operations.move.admin import (
+    ENABLES_EVENTS,
+    ENDS_SESSIONS,
+    SETS_READ_ONLY,
+    Admin,
+    AdminPart,
+    AdminSession,
+    admin_endpoint,
+    require_rights,
+)
+from mtsd.operations.move.carrying_out import Hands, answered_within, carry_out, put_back
 from mtsd.operations.move.daemons import DaemonOf
 from mtsd.operations.move.fence import read_fence_of
 from mtsd.operations.move.how import HowToMove
@@ -30,7 +39,7 @@ from mtsd.operations.move.switching import (
     steps_of,
     undoing_of,
 )
-from mtsd.operations.move.writers import cut_off, read_writers
+from mtsd.operations.move.writers import cut_off, read_writers, unstoppable
 from mtsd.operations.recorded import read_recorded
 from mtsd.replica.core.endpoints import endpoint
 from mtsd.wire.replica_status import own_channels
@@ -60,35 +69,40 @@ async def switchover(
     ConnectionLostError.
     """
     settings = forth.replication.settings
-    source = AdminSession(admin_endpoint("source", settings.source, admins.source))
-    target = AdminSession(admin_endpoint("target", settings.target, admins.target))
+    source = AdminSession(admin_endpoint("source", settings.source, admins.source), how.timeout)
+    target = AdminSession(admin_endpoint("target", settings.target, admins.target), how.timeout)
     try:
-        traits = (
-            await read_traits(await source.connection()),
-            await read_traits(await target.connection()),
-        )
-        switch = Switch(
-            forth.replication.config.name,
-            back.replication.config.name,
-            await _opened(source),
-            await _opened(target),
-            await _events(target, "%SIDE_DISABLED") if wishes.events else (),
-            kill=wishes.kill,
-        )
+        async with answered_within(how.timeout):
+            if how.execute:
+                await source.claim()
+                await target.claim()
+            traits = (
+                await read_traits(await source.connection()),
+                await read_traits(await target.connection()),
+            )
+            switch = Switch(
+                forth.replication.config.name,
+                back.replication.config.name,
+                await _opened(source),
+                await _opened(target),
+                await _events(target, "%SIDE_DISABLED") if wishes.events else (),
+                kill=wishes.kill,
+            )
         work = SwitchWork(forth, back, (source, target), traits, wishes)
         steps = steps_of(switch)
         hands = Hands({"source": source, "target": target}, work.tasks)
         if wishes.put_back:
             return await _put_back(switch, (forth, back), work, hands, how, tell)
-        refused = await _refusals(forth, back, traits, wishes)
-        followed = await own_channels(await source.connection(), traits[0].server)
-        refused += own_replica_refusals(settings.source.address, followed)
-        if refused:
-            raise NeedsPersonError("; ".join(map(str, refused)))
-        differing = opened_differences(switch.source, switch.target)
-        differing += await _differences(
-            settings, (source, target), traits, wishes, _users(forth, back, admins)
-        )
+        async with answered_within(how.timeout):
+            if how.execute:
+                kills = ENDS_SESSIONS if wishes.kill else ()
+                events = ENABLES_EVENTS if wishes.events else ()
+                await require_rights(
+                    AdminPart("source", source, traits[0].server, (*SETS_READ_ONLY, *kills)),
+                    AdminPart("target", target, traits[1].server, (*SETS_READ_ONLY, *events)),
+                )
+            differing = await _looked(forth, back, admins, (source, target), traits, wishes, switch)
+            enabled = () if wishes.events else await _events(source, "ENABLED")
         if how.execute:
             require_accepted(differing, how.accepted)
         record = Record(tell, how.report if how.execute else None)
@@ -98,7 +112,6 @@ async def switchover(
         )
         for difference in differing:
             record.say(f"differs: {difference}")
-        enabled = () if wishes.events else await _events(source, "ENABLED")
         if enabled:
             record.say(
                 f"{len(enabled)} events are enabled on the source, and go on there if their"
@@ -114,6 +127,28 @@ async def switchover(
     finally:
         source.close()
         target.close()
+
+
+async def _looked(
+    forth: DaemonOf,
+    back: DaemonOf,
+    admins: SwitchAdmins,
+    sessions: tuple[AdminSession, AdminSession],
+    traits: tuple[ServerTraits, ServerTraits],
+    wishes: SwitchWishes,
+    switch: Switch,
+) -> list[Difference]:
+    """Return what is strange and not dangerous. Raises NeedsPersonError for what is dangerous."""
+    settings = forth.replication.settings
+    refused = await _refusals(forth, back, traits, wishes)
+    followed = await own_channels(await sessions[0].connection(), traits[0].server)
+    refused += own_replica_refusals(settings.source.address, followed)
+    if refused:
+        raise NeedsPersonError("; ".join(map(str, refused)))
+    return [
+        *opened_differences(switch.source, switch.target),
+        *await _differences(settings, sessions, traits, wishes, _users(forth, back, admins)),
+    ]
 
 
 async def _refusals(
@@ -155,8 +190,9 @@ async def _differences(
     wishes: SwitchWishes,
     without: frozenset[str],
 ) -> list[Difference]:
-    found = cut_off(await read_writers(sessions[0]), wishes.longest)
+    writers = await read_writers(sessions[0])
     accounts = [await read_accounts(each, without) for each in sessions]
+    found = [*cut_off(writers, wishes.longest), *unstoppable(writers, accounts[0])]
     families = [words_of(each.server).follows_variable for each in traits]
     found += lacking(accounts[0], accounts[1], same_family=families[0] == families[1])
     recorded = await read_recorded(settings)
@@ -220,7 +256,7 @@ async def _put_back(
         record.plan((undoing,))
         return ""
     await work.assume_all()
-    await put_back(undoing, hands, record)
+    await put_back(undoing, hands, record, how.timeout)
     proof = "put back: writers are on the source again, and replication goes on as before"
     record.say(proof)
     return proof

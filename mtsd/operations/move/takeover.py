@@ -19,8 +19,16 @@ from mtsd.model.outcome.command import command
 from mtsd.model.outcome.reason import Refused
 from mtsd.operations.copies.copied import start_of
 from mtsd.operations.copies.own_replica import copied_by, gap_of
-from mtsd.operations.move.admin import Admin, AdminSession, admin_endpoint
-from mtsd.operations.move.carrying_out import Hands, carry_out
+from mtsd.operations.move.admin import (
+    CONFIGURES_REPLICA,
+    SETS_READ_ONLY,
+    Admin,
+    AdminPart,
+    AdminSession,
+    admin_endpoint,
+    require_rights,
+)
+from mtsd.operations.move.carrying_out import Hands, answered_within, carry_out
 from mtsd.operations.move.downstream import downstream
 from mtsd.operations.move.fence import set_fence
 from mtsd.operations.move.how import HowToMove
@@ -125,13 +133,19 @@ async def takeover(
     Raises NeedsPersonError if it is refused, or has failed and was put back; ServerError,
     ConnectionLostError.
     """
-    session = AdminSession(admin_endpoint(_TARGET, settings.target, admin))
+    session = AdminSession(admin_endpoint(_TARGET, settings.target, admin), how.timeout)
     try:
-        found = await _look(settings, session)
+        async with answered_within(how.timeout):
+            if how.execute:
+                await session.claim()
+            found = await _look(settings, session)
         encrypted = found.source.encrypted
         differing = differences(found.channel.settings, settings, encrypted=encrypted)
         steps = steps_of(found)
         if how.execute:
+            sets = SETS_READ_ONLY if found.target.super_read_only else ()
+            part = AdminPart(_TARGET, session, found.target.server, (*CONFIGURES_REPLICA, *sets))
+            await require_rights(part)
             require_accepted(differing, how.accepted)
         record = Record(tell, how.report if how.execute else None)
         for line in await _lines(settings, session, found):

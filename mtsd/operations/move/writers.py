@@ -1,7 +1,7 @@
 """Who writes to the server that is to be read only, and what of it would be cut off."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,6 +10,7 @@ from mtsd.model.errors import ServerError
 from mtsd.operations.move.admin import AdminSession
 from mtsd.operations.move.own_settings import Difference
 from mtsd.wire.exchange import Value
+from mtsd.wire.replica_words import sql_text
 
 _DEFINES: Final = re.compile(
     r"\s*(?:/\*.*?\*/\s*)*(?:ALTER|CREATE|DROP|RENAME|TRUNCATE|OPTIMIZE|REPAIR)\b",
@@ -17,6 +18,9 @@ _DEFINES: Final = re.compile(
 )
 _OF_SERVER: Final = frozenset({"system user", "event_scheduler"})
 _RUNS: Final = frozenset({"Query", "Execute"})
+_IGNORE_READ_ONLY: Final = frozenset({
+    "SUPER", "CONNECTION_ADMIN", "READ_ONLY ADMIN", "ALL PRIVILEGES",
+})  # fmt: skip
 _SHOWN: Final = 3
 _TEXT: Final = 60
 
@@ -96,6 +100,31 @@ def cut_off(writers: Writers, longest: float) -> list[Difference]:
             )
         )
     return found
+
+
+def unstoppable(
+    writers: Writers, accounts: Mapping[str, Collection[tuple[str, str]]]
+) -> list[Difference]:
+    """Return who could go on writing: sessions of users who may, although a server is read only.
+
+    `accounts` are their privileges, by `'user'@'host'`.
+    """
+    users = {
+        account.rpartition("@")[0]
+        for account, privileges in accounts.items()
+        if any(name in _IGNORE_READ_ONLY for name, _ in privileges)
+    }
+    found = [each for each in writers.sessions if sql_text(each.user) in users]
+    if not found:
+        return []
+    shown = ", ".join(f"{each.user} (session {each.id})" for each in found[:_SHOWN])
+    return [
+        Difference(
+            "ignores_read_only",
+            f"{len(found)} sessions on the source may write although it is read only: {shown};"
+            " take CONNECTION_ADMIN, READ_ONLY ADMIN and SUPER from them, or end them",
+        )
+    ]
 
 
 async def read_writers(session: AdminSession) -> Writers:

@@ -92,7 +92,11 @@ def killed_at(text: str, folder: Path, *words: str, by: signal.Signals = signal.
     report = folder / "killed.txt"
     report.unlink(missing_ok=True)
     command = [sys.executable, "-m", "mtsd", *words, "--report", str(report)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+    said = folder / "said.txt"
+    with (
+        said.open("wb") as out,
+        subprocess.Popen(command, stdout=out, stderr=out) as process,
+    ):
         wait_until(
             lambda: (
                 process.poll() is not None
@@ -100,6 +104,6 @@ def killed_at(text: str, folder: Path, *words: str, by: signal.Signals = signal.
             )
         )
         # It may have ended in this moment.
-        assert process.poll() in {None, 0}, report.read_text(encoding="utf-8")
+        assert process.poll() in {None, 0}, said.read_text(encoding="utf-8")
         process.send_signal(by)
         return process.wait(60)

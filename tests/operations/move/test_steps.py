@@ -121,7 +121,7 @@ async def hangs() -> str:
 
 async def test_an_error_a_time_out_and_an_interruption_put_everything_back(tmp_path: Path) -> None:
     for number, (how, limit, why) in enumerate(
-        ((fails, 60.0, "the server is gone"), (hangs, 0.02, "it took longer than 0.02 s"))
+        ((fails, 60.0, "the server is gone"), (hangs, 0.02, "it took longer than 0.02 s (d)"))
     ):
         (folder := tmp_path / str(number)).mkdir()
         trip = Trip(folder, "d", how)
@@ -171,7 +171,7 @@ async def test_what_was_killed_is_put_back_whatever_fails(tmp_path: Path) -> Non
     trip = Trip(tmp_path, "-b", fails)
     undoing = MoveStep("put back", (Task("-d", "-d"), Task("-b", "-b"), Task("-a", "-a")))
     with pytest.raises(NeedsPersonError, match=r"do it by hand: -b\. Or run this again"):
-        await put_back(undoing, trip.hands, trip.record)
+        await put_back(undoing, trip.hands, trip.record, 60.0)
     assert trip.did == ["-d", "-a"]
 
 
