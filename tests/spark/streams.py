@@ -2,7 +2,6 @@
 
 import random
 import time
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -131,7 +130,3 @@ def checksum_of(rows: DataFrame, *keys: str) -> tuple[int, int]:
     line = "concat_ws('|', id, name, balance)"
     ((count, total),) = latest(rows, *keys).selectExpr("count(*)", f"sum(crc32({line}))").collect()
     return int(count), int(total)
-
-
-def sorted_rows(frame: DataFrame, order: Sequence[str]) -> list[object]:
-    return [tuple(row) for row in frame.orderBy(*order).collect()]

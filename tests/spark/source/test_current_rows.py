@@ -11,11 +11,15 @@ from pyspark.sql import DataFrame, SparkSession
 from mtsd.model.errors import MtsdError
 from mtsd.spark import latest
 
-TABLE = "_op STRING, _key STRING, _seq STRING, id INT, v INT"
-CHANGES = (
-    "op STRING, schema STRING, table STRING, key STRING, old_key STRING, seq STRING, after STRING,"
-    " file STRING, pos BIGINT, statement STRING"
+TABLE = pa.schema(
+    [
+        *((name, pa.string()) for name in ("_op", "_key", "_seq")),
+        ("id", pa.int32()),
+        ("v", pa.int32()),
+    ]
 )
+_TEXTS = "op", "schema", "table", "key", "old_key", "seq", "after", "file", "statement"
+CHANGES = pa.schema([*((name, pa.string()) for name in _TEXTS), ("pos", pa.int64())])
 TYPED = [
     ("insert", "1", "01", 1, 10),
     ("insert", "2", "02", 2, 20),
@@ -32,9 +36,17 @@ TYPED = [
 END = [(3, 31), (5, 40)]
 
 
+def frame_of(
+    spark: SparkSession, found: Sequence[Sequence[object]], schema: pa.Schema
+) -> DataFrame:
+    """Make a frame that Spark keeps as it is; of a list, it makes tasks in Python."""
+    rows = [dict(zip(schema.names, row, strict=True)) for row in found]
+    return spark.createDataFrame(pa.Table.from_pylist(rows, schema))
+
+
 @pytest.fixture
 def frame(spark: SparkSession) -> DataFrame:
-    return spark.createDataFrame(TYPED, TABLE)
+    return frame_of(spark, TYPED, TABLE)
 
 
 def rows(frame: DataFrame) -> list[tuple[object, ...]]:
@@ -47,17 +59,18 @@ def test_the_rows_of_a_table(spark: SparkSession, frame: DataFrame) -> None:
     rng = random.Random(1)
     cut = rng.randrange(len(TYPED))
     # Merged bit by bit, a part of them twice.
-    first = latest(spark.createDataFrame(TYPED[: cut + 2], TABLE))
-    second = spark.createDataFrame(rng.sample(TYPED[cut:], len(TYPED) - cut), TABLE)
+    first = latest(frame_of(spark, TYPED[: cut + 2], TABLE))
+    second = frame_of(spark, rng.sample(TYPED[cut:], len(TYPED) - cut), TABLE)
     assert rows(latest(first.unionByName(second))) == END
 
 
 def changes(spark: SparkSession, found: Sequence[tuple[str, ...]]) -> DataFrame:
     """Make changes of (op, table, key, old key)."""
-    return spark.createDataFrame(
+    return frame_of(
+        spark,
         [
             (op, "d", table or None, key or None, old or None, f"{number:02}", f"{table}{key}",
-             "f", number, "RENAME TABLE x TO u")
+             "f", "RENAME TABLE x TO u", number)
             for number, (op, table, key, old) in enumerate(found)
         ],
         CHANGES,
