@@ -6,6 +6,7 @@ be had says why in its place.
 
 import io
 import json
+import os
 import platform
 import shutil
 import subprocess
@@ -28,7 +29,7 @@ from mtsd.model.error_numbers import NO_SUCH_TABLE
 from mtsd.model.errors import MtsdError, NeedsPersonError, ServerError
 from mtsd.operations.check.checking import check
 from mtsd.operations.stored_status import read_stored
-from mtsd.operations.support.redaction import Redaction
+from mtsd.operations.support.redaction import Redaction, secrets_in
 from mtsd.replica.core.endpoints import endpoint
 from mtsd.wire.connection import Connection
 from mtsd.wire.neutral_session import make_neutral
@@ -51,7 +52,8 @@ source-variables.json   SHOW GLOBAL VARIABLES, passwords hidden
 target-variables.json   the same
 log.txt                 the end of the log
 
-Passwords of the configuration, in URLs and in statements are replaced by (hidden). Names of hosts,
+Passwords of the configuration and of the environment, coded ones too, and what is a password, a key
+or a token by its place, in statements, URLs and commands, are replaced by (hidden). Names of hosts,
 users, databases and tables, and the statements or rows that have stopped the replica, are there:
 look through it before you give it to somebody.
 """
@@ -68,7 +70,7 @@ class LogSource:
 async def gather(loaded: Loaded, log: LogSource) -> Mapping[str, str]:
     """Return the texts of the bundle by their names, redacted. Raises nothing."""
     settings = loaded.settings
-    redaction = Redaction(secrets_of(settings))
+    redaction = Redaction([*secrets_of(settings), *secrets_in(os.environ.items())])
 
     async def tables() -> str:
         return _json(redaction.value(await _position_tables(settings)))
@@ -93,7 +95,7 @@ async def gather(loaded: Loaded, log: LogSource) -> Mapping[str, str]:
             text = await part()
         except (MtsdError, OSError, subprocess.SubprocessError, TimeoutError) as error:
             text = f"could not be had: {error}\n"
-        members[name] = redaction.text(text)
+        members[name] = redaction.document(text)
     return members
 
 
