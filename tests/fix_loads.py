@@ -13,7 +13,7 @@ MIX = Mix(statement_format=True, create_select=True)
 @contextmanager
 def live_load(pair: Pair, seed: int, rate: float, mix: Mix = MIX) -> Iterator[MixedLoad]:
     """Run a mixed load on the source for the time of the block."""
-    load = MixedLoad(pair.source, seed=seed, mix=mix)
+    load = MixedLoad(pair.source, seed=seed, databases=2, mix=mix)
     load.prepare()
     stopping = Event()
     thread = Thread(target=lambda: load.run(until=stopping, rate=rate))

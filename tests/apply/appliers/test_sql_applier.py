@@ -47,7 +47,7 @@ def pair() -> Iterator[Pair]:
 )
 def test_a_backlog_is_equal(pair: Pair, workers: int, metadata: str, tmp_path: Path) -> None:
     pair.source.sql(f"SET GLOBAL binlog_row_metadata = {metadata}")
-    load = MixedLoad(pair.source, seed=3, mix=MIX)
+    load = MixedLoad(pair.source, seed=3, databases=3, mix=MIX)
     load.prepare()
     load.run(transactions=400)
     settings = {**SQL, "replica.parallel_workers": workers}
@@ -134,7 +134,7 @@ def test_a_filter_and_a_rewrite(pair: Pair, tmp_path: Path) -> None:
 
 @LONG
 def test_live(pair: Pair, tmp_path: Path) -> None:
-    load = MixedLoad(pair.source, seed=4, mix=MIX)
+    load = MixedLoad(pair.source, seed=4, databases=2, mix=MIX)
     load.prepare()
     stopping = Event()
     thread = Thread(target=lambda: load.run(seconds=2, until=stopping, rate=300))

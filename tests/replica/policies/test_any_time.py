@@ -52,7 +52,7 @@ def test_who_gives_way() -> None:
 def loaded() -> Iterator[tuple[Server, MixedLoad]]:
     """Start a source whose binary log contains everything that a load consists of."""
     with Server(GTIDS) as source:
-        load = MixedLoad(source, seed=12, mix=MIX)
+        load = MixedLoad(source, seed=12, databases=3, mix=MIX)
         load.prepare()
         load.run(transactions=300)
         yield source, load

@@ -42,7 +42,7 @@ LONG = pytest.mark.long
 def loaded() -> Iterator[tuple[Server, MixedLoad]]:
     """Start a source whose binary log contains everything that a load consists of."""
     with Server(GTIDS) as source:
-        load = MixedLoad(source, seed=11, mix=MIX)
+        load = MixedLoad(source, seed=11, databases=3, mix=MIX)
         load.prepare()
         load.run(transactions=TRANSACTIONS)
         yield source, load

@@ -48,7 +48,7 @@ def test_killed_at_random(kills: int, tmp_path: Path) -> None:
             server.sql(
                 "SET sql_log_bin = 0; CREATE USER mtsd_here@'%'; GRANT ALL ON *.* TO mtsd_here@'%'"
             )
-        load = MixedLoad(pair.source, seed=kills, mix=Mix(statement_format=True))
+        load = MixedLoad(pair.source, seed=kills, databases=2, mix=Mix(statement_format=True))
         load.prepare()
         with DaemonProcess(pair.source, pair.target, tmp_path, SETTINGS) as daemon:
             with load.running(rate=60):
@@ -108,7 +108,7 @@ def test_servers_shut_down_in_good_order(tmp_path: Path) -> None:
             server.sql(
                 "SET sql_log_bin = 0; CREATE USER mtsd_here@'%'; GRANT ALL ON *.* TO mtsd_here@'%'"
             )
-        load = MixedLoad(pair.source, seed=restarts, tolerant=True)
+        load = MixedLoad(pair.source, seed=restarts, databases=2, tolerant=True)
         load.prepare()
         with DaemonProcess(pair.source, pair.target, tmp_path, SETTINGS) as daemon:
             with load.running(rate=200):
@@ -139,7 +139,7 @@ def test_interrupted_transactions_are_retried(policy: str, tmp_path: Path) -> No
             server.sql(
                 "SET sql_log_bin = 0; CREATE USER mtsd_here@'%'; GRANT ALL ON *.* TO mtsd_here@'%'"
             )
-        load = MixedLoad(pair.source, seed=5, mix=Mix(statement_format=True))
+        load = MixedLoad(pair.source, seed=5, databases=2, mix=Mix(statement_format=True))
         load.prepare()
         with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
             daemon.wait_until_caught_up()

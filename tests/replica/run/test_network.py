@@ -77,7 +77,7 @@ def test_a_bad_network(seed: int, faults: int, tmp_path: Path) -> None:
             "source.tls": "required" if secured == 0 else "disabled",
             "target.tls": "required" if secured == 1 else "disabled",
         }
-        load = MixedLoad(pair.source, seed=seed, mix=Mix(statement_format=True))
+        load = MixedLoad(pair.source, seed=seed, databases=2, mix=Mix(statement_format=True))
         load.prepare()
         daemon = stack.enter_context(DaemonProcess(pair.source, pair.target, tmp_path, settings))
         with load.running(rate=60):
@@ -112,7 +112,7 @@ def test_servers_killed_in_the_middle_of_a_group(
             "source.port": proxy.port,
             "replica.pending_jobs_size_max": hold,
         }
-        load = MixedLoad(pair.source, seed=7, tolerant=True)
+        load = MixedLoad(pair.source, seed=7, databases=2, tolerant=True)
         load.prepare()
         pair.source.sql(
             "CREATE DATABASE a; CREATE TABLE a.t (id INT AUTO_INCREMENT PRIMARY KEY, v BLOB)"
