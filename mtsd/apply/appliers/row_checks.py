@@ -26,11 +26,18 @@ def checked(session: TargetSession) -> bytes:
     return _set_checks(session, keys=True, unique=True)
 
 
-def checks_of(session: TargetSession, event: bytes, layout: TableLayout, *, forced: bool) -> bytes:
+def checks_of(
+    session: TargetSession,
+    event: bytes,
+    layout: TableLayout,
+    *,
+    forced: bool,
+    cascades: bool = True,
+) -> bytes:
     """Return the SET statement for a row event: for its flags, and for its time if that counts.
 
     If the source logs what a foreign key's cascade has changed, it must not happen here again.
-    `forced`: the rows do not depend on others.
+    `forced`: the rows do not depend on others. Without `cascades`, nor do others depend on them.
     """
     time = b"%d" % int.from_bytes(event[:4], "little") if layout.takes_time else _NOW
     if forced:
@@ -38,7 +45,7 @@ def checks_of(session: TargetSession, event: bytes, layout: TableLayout, *, forc
     flags = event[25] | event[26] << 8
     unique = not flags & RELAXED_UNIQUE_CHECKS
     constraints = not flags & NO_CHECK_CONSTRAINT_CHECKS
-    keys = checks_keys(event)
+    keys = cascades and checks_keys(event)
     return _set_checks(session, keys=keys, unique=unique, constraints=constraints, time=time)
 
 

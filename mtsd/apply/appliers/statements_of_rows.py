@@ -15,6 +15,7 @@ from mtsd.apply.rows.row_sql import RowSql, SqlStatement
 from mtsd.apply.session.session import TargetSession
 from mtsd.apply.tables.table_layout import TableLayout
 from mtsd.binlog.bytes.event_type import EventType
+from mtsd.binlog.events.rows import UPDATES
 from mtsd.model.error_numbers import ER
 from mtsd.model.errors import BinlogError, NotSupportedError
 from mtsd.model.step import Rows
@@ -74,7 +75,10 @@ class StatementsOfRows:
         if joins:
             events = self._net(events)
         for event, layout in events:
-            wanted = checks_of(self._session, event, layout, forced=forced)
+            # A row that has both its keys again, the old one and the new, loses the old one here:
+            # rows that refer to it follow it by a statement of their own.
+            cascades = not (event[4] in UPDATES and self._repeats_cascades(event))
+            wanted = checks_of(self._session, event, layout, forced=forced, cascades=cascades)
             computing = own
             if layout.computed:
                 computing = self._states.of(rows.state, zoned=layout.zoned)
@@ -133,10 +137,13 @@ class StatementsOfRows:
 
     async def _cascaded(self, event: bytes, layout: TableLayout) -> list[SqlStatement]:
         """Return what the source's cascades have changed, and those of the target may not find."""
-        if not self._repairs or self._newer or not checks_keys(event):
+        if not self._repeats_cascades(event):
             return []
         if self._cascades_of != self._known.forgotten:
             # A definition may have changed some.
             self._cascades_of = self._known.forgotten
             self._cascades.forget()
         return list(cascaded(event, layout, await self._cascades.of(layout.name)))
+
+    def _repeats_cascades(self, event: bytes) -> bool:
+        return self._repairs and not self._newer and checks_keys(event)

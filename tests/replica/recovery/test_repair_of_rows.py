@@ -108,6 +108,10 @@ STAMPED = (
     " INSERT INTO stamped VALUES (2, 2, 'y', '2020-01-01'); COMMIT"
 )
 CHANGED = ("UPDATE pair SET b = 'z' WHERE a = 1", "DELETE FROM pair WHERE a = 2")
+BOTH_KEYS = (
+    "INSERT INTO pair VALUES (3, 'x')", "INSERT INTO follows VALUES (1, 3, 'x')",
+    "UPDATE pair SET b = 'z' WHERE a = 3",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -123,6 +127,10 @@ CHANGED = ("UPDATE pair SET b = 'z' WHERE a = 1", "DELETE FROM pair WHERE a = 2"
         ),
         pytest.param(
             mariadbs, STRICT, FOLLOWS, CHANGED, "follows", id="a child of what has changed",
+        ),
+        pytest.param(
+            mariadbs, STRICT, HELD, BOTH_KEYS, "pair follows",
+            id="a child of what has both its keys again",
         ),
         pytest.param(
             mariadbs, STRICT, STAMPED, CHANGED, "stamped", id="a child with the time of its change",
