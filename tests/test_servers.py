@@ -72,7 +72,7 @@ def test_a_commit_outlives_a_kill_and_options_change_with_a_restart(server: Serv
 def test_a_server_that_cannot_start_says_why() -> None:
     with (
         pytest.raises(ServerError, match="NONSENSE"),
-        Server({"default_storage_engine": "NONSENSE"}),
+        Server({"character_set_server": "NONSENSE"}),
     ):
         pass
 
