@@ -191,6 +191,8 @@ def test_the_targets_own_replica_and_mtsd_never_apply_beside_each_other(tmp_path
                 one.start()
                 status = one.wait_for_status(lambda it: bool(it.warnings), "no warning")
                 assert "the target's own replica has the same source" in status.warnings[0]
+                # `status` fails as long as it connects, and the warning is there before.
+                one.wait_until_running()
                 assert "warning" in command(one, "status")
             one.wait_for_status(lambda it: not it.warnings, "it is still warned of")
             one.wait_for_record("no longer beside mtsd")
