@@ -93,6 +93,7 @@ class ER(IntEnum):
     MUST_CHANGE_PASSWORD = 1820
     READ_ONLY_MODE = 1836
     MUST_CHANGE_PASSWORD_LOGIN = 1862
+    TEMP_FILE_WRITE_FAILURE = 1878
     CONNECTION_KILLED = 1927  # MariaDB's
     CR_CONNECTION_ERROR = 2002
     CR_CONN_HOST_ERROR = 2003
@@ -107,6 +108,7 @@ class ER(IntEnum):
     SECURE_TRANSPORT_REQUIRED = 3159
     XA_RETRY = 3197
     CANT_SET_GTID_PURGED_DUE_SETS_CONSTRAINTS = 3546
+    DISK_FULL_NOWAIT = 3675
     CHECK_CONSTRAINT_VIOLATED = 3819
     CLIENT_LOCAL_FILES_DISABLED = 3948
     USER_ACCESS_DENIED_FOR_USER_ACCOUNT_BLOCKED_BY_PASSWORD_LOCK = 3955
@@ -132,7 +134,8 @@ NO_SUCH_CHANNEL: Final[frozenset[int]] = frozenset({
 })  # fmt: skip
 """The server's own replica has no channel of that name."""
 FULL_NUMBERS: Final[frozenset[int]] = frozenset({
-    3, 28, ER.DISK_FULL, ER.ERROR_ON_WRITE, ER.RECORD_FILE_FULL,
+    3, 28, ER.DISK_FULL, ER.ERROR_ON_WRITE, ER.RECORD_FILE_FULL, ER.TEMP_FILE_WRITE_FAILURE,
+    ER.DISK_FULL_NOWAIT,
 })  # fmt: skip
 """A disk is full, in cases where the server does not itself wait for space; the first two are of
 its file system's layer."""

@@ -32,6 +32,8 @@ def error(number: int, text: str = "", server: str = "target 127.0.0.1:1") -> Se
         (error(1026), FULL),
         (error(3), FULL),
         (error(28), FULL),
+        (error(1878, "Temporary file write failure."), FULL),
+        (error(3675, "Create table/tablespace 'u' failed, as disk is full"), FULL),
         (error(1030, "Got error 28 from storage engine"), FULL),
         (error(1030, "Got error 28 - 'No space left on device' from storage engine"), FULL),
         (error(1005, 'Can\'t create table `a`.`t` (errno: 28 "No space left on device")'), FULL),
