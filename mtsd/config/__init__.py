@@ -4,7 +4,12 @@
 `config.example.toml`.
 """
 
-from mtsd.config.given import CONFIGURATION_VARIABLE, account_variable, environment_variable
+from mtsd.config.given import (
+    CONFIGURATION_VARIABLE,
+    account_variable,
+    environment_variable,
+    secret_of,
+)
 from mtsd.config.kinds import HIDDEN, is_secret
 from mtsd.config.loading import DEFAULT, Loaded, load
 from mtsd.config.problems import ConfigurationError, Problem, shown
@@ -51,5 +56,6 @@ __all__ = [
     "is_secret",
     "load",
     "reloaded",
+    "secret_of",
     "shown",
 ]

@@ -85,10 +85,20 @@ def unreadable(path: Path, error: OSError | UnicodeDecodeError, origin: str) -> 
     )
 
 
+def secret_of(path: Path) -> str:
+    """Return what a file of one secret holds. Raises OSError, UnicodeDecodeError.
+
+    An editor's mark of UTF-8 and one end of line, of Windows too, are no part of it: the server
+    would only say that the password is wrong.
+    """
+    return re.sub(r"\r?\n\Z", "", path.read_bytes().decode("utf-8-sig"))
+
+
 def _read_file(path: Path, gathered: Gathered) -> None:
     origin = f"file {path}"
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        # Some editors begin a file with a mark of UTF-8, which is no TOML.
+        document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
         gathered.problems.append(unreadable(path, error, "command line"))
         gathered.complete = False
@@ -156,7 +166,7 @@ def _read_credentials(directory: Path, gathered: Gathered) -> None:
             gathered.values[name] = Given(str(directory / name), origin)
             continue
         try:
-            text = (directory / name).read_bytes().decode().removesuffix("\n")
+            text = secret_of(directory / name)
         except (OSError, UnicodeDecodeError) as error:
             gathered.problems.append(unreadable(directory / name, error, origin))
             gathered.complete = False

@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails
 
 from mtsd.config.conflicts import conflicts, ineffective
 from mtsd.config.file_modes import Account, readable, writable
-from mtsd.config.given import Given, gather, unreadable
+from mtsd.config.given import Given, gather, secret_of, unreadable
 from mtsd.config.kinds import allowed, is_secret
 from mtsd.config.problems import ConfigurationError, Problem, shown
 from mtsd.config.settings import FIELDS, SECTIONS, Settings, SourceSettings
@@ -125,7 +125,7 @@ def _with_password_files(
         if path is None or key in wrong:
             continue
         try:
-            password = path.read_bytes().decode().removesuffix("\n")
+            password = secret_of(path)
         except (OSError, UnicodeDecodeError) as error:
             problem = unreadable(path, error, origins[key])
             problems.append(

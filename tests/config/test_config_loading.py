@@ -275,6 +275,13 @@ def test_a_credential_loses_one_newline(write: Write, tmp_path: Path) -> None:
     assert loaded.settings.target.password.get_secret_value() == f"{SECRET}\n"
 
 
+def test_files_as_an_editor_on_windows_writes_them(write: Write, tmp_path: Path) -> None:
+    path = write("")
+    path.write_bytes(b'\xef\xbb\xbf[source]\r\npassword_file = "secret"\r\n')
+    (tmp_path / "secret").write_bytes(b"\xef\xbb\xbf" + SECRET.encode() + b"\r\n")
+    assert load(path).settings.source.password.get_secret_value() == SECRET
+
+
 def test_a_credential_can_be_the_file_that_a_key_names(write: Write, tmp_path: Path) -> None:
     credentials = tmp_path / "credentials"
     credentials.mkdir()

@@ -13,7 +13,7 @@ from typing import Final
 from mtsd.cli.arguments import add_configuration
 from mtsd.cli.complaint import complain
 from mtsd.cli.output import print_line
-from mtsd.config import account_variable
+from mtsd.config import account_variable, secret_of
 from mtsd.model.errors import MtsdError, NeedsPersonError
 from mtsd.model.outcome.exit_status import ExitStatus
 from mtsd.operations.move.admin import Admin
@@ -77,7 +77,7 @@ def account(args: argparse.Namespace, option: str) -> Admin | None:
         return None
     if file is not None:
         try:
-            return Admin(user, file.read_text(encoding="utf-8").removesuffix("\n"))
+            return Admin(user, secret_of(file))
         except (OSError, UnicodeDecodeError) as error:
             raise NeedsPersonError(f"{file} cannot be read: {error}") from None
     if (given := os.environ.get(account_variable(option))) is not None:
