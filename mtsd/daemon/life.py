@@ -29,7 +29,7 @@ from mtsd.daemon.logging import set_up_logging
 from mtsd.daemon.notify import Notifier
 from mtsd.daemon.past import NO_PAST
 from mtsd.daemon.standing_by import stand_by, unless_stopped
-from mtsd.daemon.status import DaemonState, status_of
+from mtsd.daemon.status import DaemonState, shown_time, status_of
 from mtsd.daemon.status_tables import status_tables
 from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultHook, nothing
@@ -45,7 +45,7 @@ from mtsd.source.stream_end import SourceChangedError
 from mtsd.wire.backoff import Backoff
 from mtsd.wire.failure import BUSY
 from mtsd.wire.link import Links
-from mtsd.wire.refusal import explained
+from mtsd.wire.refusal import number_and_reason
 
 log = structlog.get_logger(__name__)
 
@@ -164,10 +164,12 @@ class Daemon:
             self._last_stop.note(LastStop.by(None, message, time.time()))
             logging.shutdown()
             os._exit(ExitStatus.FAILED)
-        log.info("stopping")
+        timeout = self._in_force.settings.replica.stop_timeout
+        log.info("stopping", at_most_s=timeout)
         self._stopping.set()
         if self._phase != "failed":
             self._phase = "stopping"
+            self._progress.doing = f"rolls back what lasts past {shown_time(time.time() + timeout)}"
         self._notifier.stopping()
         if self._in_force.by_hand.frozen:
             log.info("frozen workers continue, to finish what has begun")
@@ -273,21 +275,16 @@ class Daemon:
                 await self._wait(backoff.next_pause())
             except StopTimeoutError as error:
                 log.error("not stopped in time", error=str(error))  # noqa: TRY400 - no traceback
-                await self._keep_stop(error, str(error))
-                return ExitStatus.FAILED
+                return await self._failed(error, str(error))
             except Exception as error:
-                self._phase = "failed"
                 log.exception("unexpected failure")
-                await self._keep_stop(error, f"unexpected failure: {error!r}")
-                return ExitStatus.FAILED
+                return await self._failed(error, f"unexpected failure: {error!r}")
         if self._unfinished:
-            self._phase = "failed"
             message = f"stopped, but not everything is finished: {self._unfinished}"
             log.error(message)
-            await self._keep_stop(None, message)
-            return ExitStatus.FAILED
+            return await self._failed(None, message)
         self._phase = "stopped"
-        await self._keep_stop(None, "")
+        await self._last_stop.keep(self._in_force.settings, None, "")
         log.info("stopped")
         return ExitStatus.DONE
 
@@ -358,12 +355,12 @@ class Daemon:
 
     async def _pause_without(self, error: ConnectionLostError | ServerError, pause: float) -> None:
         """Wait without a server; the log says so when it is time to."""
-        number = error.number if isinstance(error, ServerError) else 0
+        number, reason = number_and_reason(error)
         link = self._links.of(error.server)
-        if link.lost(number, str(error), pause):
+        if link.lost(number, reason, pause):
             log.warning(
                 "replication interrupted",
-                error=str(error), again_in_s=round(pause, 2), attempts=link.attempts,
+                error=reason, again_in_s=round(pause, 2), attempts=link.attempts,
             )  # fmt: skip
         await self._pause(pause)
 
@@ -380,7 +377,7 @@ class Daemon:
 
     async def _needs_person(self, error: Exception) -> int:
         self._phase = "failed"
-        message = explained(error) if isinstance(error, ServerError) else str(error)
+        _, message = number_and_reason(error)
         self._notifier.status(f"stopped: {message}")
         log.error("replication stopped", error=message)  # the message is complete
         await self._last_stop.fail(self._in_force.settings, error, message)
@@ -392,8 +389,11 @@ class Daemon:
             await self._stopping.wait()
         return ExitStatus.NEEDS_PERSON
 
-    async def _keep_stop(self, error: Exception | None, message: str) -> None:
+    async def _failed(self, error: Exception | None, message: str) -> int:
+        """Record an end that the next start recovers from."""
+        self._phase = "failed"
         await self._last_stop.keep(self._in_force.settings, error, message)
+        return ExitStatus.FAILED
 
     def _be_ready(self) -> None:
         self._ready = True

@@ -301,7 +301,12 @@ def shown_time(seconds: float) -> str:
 
 
 def _last_error(known: DaemonState) -> str | None:
-    """Return what is wrong now: with the daemon itself, else with the target or the source."""
+    """Return what is wrong now: with the daemon itself, else with the target or the source.
+
+    After a graceful stop, nothing is: that the source was away is no matter any more.
+    """
+    if known.phase == "stopped":
+        return None
     errors = (known.obstacle_error, known.links.target.error, known.links.source.error)
     return known.last_error or next((each.text for each in errors if each is not None), None)
 

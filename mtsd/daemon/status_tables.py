@@ -163,9 +163,9 @@ async def status_tables(settings: Settings, status: Callable[[], Status]) -> Asy
         yield
     finally:
         running.cancel()
-        await asyncio.wait({running}, timeout=_TIMEOUT_S)
         with suppress(TimeoutError):
             async with asyncio.timeout(_TIMEOUT_S):
+                await asyncio.wait({running})
                 await writer.write()
         writer.close()
 

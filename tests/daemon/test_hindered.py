@@ -2,27 +2,34 @@
 
 import asyncio
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 import uvloop
 
 from mtsd.config import Settings
-from mtsd.config.settings import SourceSettings, StatusSettings, TargetSettings
+from mtsd.config.settings import (
+    ReplicaSettings,
+    SourceSettings,
+    StatusSettings,
+    TargetSettings,
+)
 from mtsd.config.start import Earliest
 from mtsd.control.status import Status, TotalsStatus
 from mtsd.daemon.status_tables import StatusWriter
 from mtsd.model.errors import ConnectionLostError, NeedsPersonError
 from mtsd.model.position import Position
+from mtsd.replica.run.replica import Replica, StopTimeoutError
 from mtsd.replica.run.start import start
 from mtsd.source import source_log
 from mtsd.wire.asked_beside import answered
+from tests.fix_servers import wait_until_stuck
 from tests.servers.mysqld import GTIDS
 from tests.servers.pair import Pair
 
 WAITING = (
-    "SELECT COUNT(*) FROM performance_schema.processlist JOIN"
-    " performance_schema.session_connect_attrs ON id = processlist_id"
-    " WHERE attr_name = 'role' AND attr_value = 'status' AND command <> 'Sleep'"
+    "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE command <> 'Sleep'"
+    " AND id <> CONNECTION_ID() AND info LIKE '%replication_applier%'"
 )
 """Sessions that write the status tables, and have not been answered."""
 
@@ -72,18 +79,39 @@ async def _written_beside_a_backup(settings: Settings, status: Status, pair: Pai
         writer.close()
 
 
-async def _reset(settings: Settings, pair: Pair) -> None:
-    """Reset it while its log's first file is read, which stays that: the dump does not end."""
-    replica = await start(settings)
-    running = asyncio.create_task(replica.run())
+async def _all_applied(replica: Replica, pair: Pair) -> None:
     end = Position(*pair.source.binlog_end()[:2])
     for _ in range(2400):
         if replica.statistics.executed == end:
             break
         await asyncio.sleep(0.05)
+
+
+async def _reset(settings: Settings, pair: Pair) -> None:
+    """Reset it while its log's first file is read, which stays that: the dump does not end."""
+    replica = await start(settings)
+    running = asyncio.create_task(replica.run())
+    await _all_applied(replica, pair)
     pair.source.sql("RESET BINARY LOGS AND GTIDS; INSERT INTO a.t VALUES (1)")
     with pytest.raises(NeedsPersonError, match="the source was reset"):
         await running
+
+
+async def _stopped_beside_locks(settings: Settings, pair: Pair) -> None:
+    """Stop it while a group and its position wait: what ends the one ends the other."""
+    replica = await start(replace(settings, replica=ReplicaSettings(stop_timeout=0.1)))
+    running = asyncio.create_task(replica.run())
+    await _all_applied(replica, pair)
+    with closing(pair.target.client()) as other:
+        other.cursor().execute("LOCK TABLES a.t WRITE, mtsd.slave_relay_log_info WRITE")
+        pair.source.sql("INSERT INTO a.u VALUES (1)")
+        await asyncio.to_thread(wait_until_stuck, pair.target, "`slave_relay_log_info`")
+        pair.source.sql("INSERT INTO a.t VALUES (2)")
+        await asyncio.to_thread(wait_until_stuck, pair.target, "BINLOG")
+        replica.stop()
+        replica.reload(replace(settings, replica=ReplicaSettings(stop_timeout=3600.0)))
+        with pytest.raises(StopTimeoutError, match="rolled back at worker"):
+            await running
 
 
 @pytest.mark.servers
@@ -97,7 +125,10 @@ def test_a_replica_that_is_hindered(monkeypatch: pytest.MonkeyPatch) -> None:
             status=StatusSettings(tables=True),
         )
         pair.source.reset_binlog()
-        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (i INT PRIMARY KEY)")
+        pair.source.sql(
+            "CREATE DATABASE a; CREATE TABLE a.t (i INT PRIMARY KEY); CREATE TABLE a.u LIKE a.t"
+        )
+        uvloop.run(_stopped_beside_locks(settings, pair))
         uvloop.run(_reset(settings, pair))
         status = Status("running", "h:1", "h:2", totals=TotalsStatus(skipped_by_hand=0))
         uvloop.run(_written_beside_a_backup(settings, status, pair))

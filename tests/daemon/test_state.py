@@ -2,9 +2,10 @@
 
 import pytest
 
+from mtsd.config import Settings
 from mtsd.control.status import State
-from mtsd.daemon.status import state_of
-from mtsd.wire.link import Link
+from mtsd.daemon.status import DaemonState, state_of, status_of
+from mtsd.wire.link import Link, Links
 
 
 def link(what: str) -> Link:
@@ -50,3 +51,10 @@ def test_state(
         phase, source=link(source), target=link(target), obstacle=obstacle, delayed=delayed
     )
     assert found == expected
+
+
+@pytest.mark.parametrize("phase", ["recovering", "stopping", "stopped"])
+def test_nothing_is_wrong_after_a_graceful_stop(phase: State) -> None:
+    known = DaemonState(phase, Links(source=link("away"), target=link("up")))
+    told = status_of(known, Settings(), None)
+    assert (told.last_error is None) == (phase == "stopped")

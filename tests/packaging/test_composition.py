@@ -13,7 +13,7 @@ from tests.packaging.dockerfile import stages
 from tests.packaging.locations import PROJECT
 from tests.servers.mysqld import Server
 
-SECONDS_TO_SPARE = 10
+SECONDS_TO_SPARE = 20
 
 SERVERS = ("source", "target")
 

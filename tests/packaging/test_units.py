@@ -21,7 +21,7 @@ UNITS = {
 MAX_EXPOSURE = 1.5
 """Of 10, as `systemd-analyze security` counts."""
 
-SECONDS_TO_SPARE = 10
+SECONDS_TO_SPARE = 20
 
 CREDENTIALS_FAILED = 243
 """systemd's own exit status where a credential cannot be set up (systemd.exec(5))."""

@@ -101,6 +101,7 @@ class Replica:
         self._began = asyncio.get_running_loop().time()
         self._cpu_began = process_time()
         self._stop_requested = False
+        self._stop_by: float | None = None
 
     async def run(self) -> None:
         """Replicate until `stop` or a failure, which is raised; all sessions are closed then."""
@@ -134,8 +135,7 @@ class Replica:
             await coordinator.ended.wait()
             self._stream.close()
             lost = isinstance(coordinator.failure, ConnectionLostError | StreamedGroupError)
-            stop_timeout = self._settings.replica.stop_timeout
-            timeout = _LAST_CHANCE_S if lost else max(stop_timeout, _SHORTEST_TIMEOUT_S)
+            timeout = _LAST_CHANCE_S if lost else max(self._stop_time_left(), _SHORTEST_TIMEOUT_S)
             tasks = [*worker_tasks, dispatcher, checkpointer]
             _, running = await asyncio.wait(tasks, timeout=timeout)
             obstacles = obstacles_here()
@@ -180,7 +180,7 @@ class Replica:
             )
         # The workers' rows prove what it would say.
         try:
-            async with asyncio.timeout(max(self._settings.replica.stop_timeout, _LAST_CHANCE_S)):
+            async with asyncio.timeout(max(self._stop_time_left(), _LAST_CHANCE_S)):
                 await self._checkpointer.store(at_end=True)
                 await self._checkpointer.end()
         except TimeoutError as error:
@@ -192,13 +192,23 @@ class Replica:
         if self._stop_requested or coordinator.ended.is_set():
             return
         self._stop_requested = True
-        timeout = self._settings.replica.stop_timeout
-        asyncio.get_running_loop().call_later(timeout, self._stop_timed_out)
+        asyncio.get_running_loop().call_later(self._stop_time_left(), self._stop_timed_out)
         # What is still accepted comes before something that a run without the delay has applied.
         self._delayed.delay = 0
         coordinator.stop(reading=self._stream.connected)
         if not coordinator.reads_on:
             self._stream.close()
+
+    def _stop_time_left(self) -> float:
+        """Return what is left of stop_timeout, which begins here if it has not yet, in seconds.
+
+        Each step of a stop by itself may find a target that answers nothing: a service manager
+        that waits for the end kills what takes several times stop_timeout.
+        """
+        now = asyncio.get_running_loop().time()
+        if self._stop_by is None:
+            self._stop_by = now + self._settings.replica.stop_timeout
+        return self._stop_by - now
 
     def reload(self, settings: Settings) -> None:
         """Adopt from other settings what can change while running (`config.reloading`).
@@ -353,9 +363,10 @@ class Replica:
     def _stop_timed_out(self) -> None:
         if not self._coordinator.ended.is_set():
             running = [
-                f"worker {index + 1} in group {queue.running[0].number}"
-                for index, queue in enumerate(self._coordinator.scheduler.workers)
-                if queue.running
+                f"worker {worker.index + 1} in group {queue.running[0].number}"
+                + (f" ({worker.obstacle})" if worker.obstacle else "")
+                for worker in self._workers
+                if (queue := self._coordinator.scheduler.workers[worker.index]).running
             ]
             self._coordinator.fail(
                 StopTimeoutError(
