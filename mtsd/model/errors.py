@@ -11,6 +11,8 @@ class MtsdError(Exception):
 
     group: FailedGroup | None = None
     """The group that stops the replica, if a group does."""
+    number: int = 0
+    """The server's error number; 0 if no server has said anything."""
 
 
 class NeedsPersonError(MtsdError):

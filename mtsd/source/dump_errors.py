@@ -1,7 +1,9 @@
-"""Why a source has ended a dump, or sends none, as its error says it."""
+"""Why a source has ended a dump, sends none, or nothing more, as a person is told it."""
+
+import asyncio
 
 from mtsd.model.error_numbers import ER
-from mtsd.model.errors import ServerError
+from mtsd.model.errors import ConnectionLostError, ServerError
 from mtsd.model.outcome.reason import Reason, refuse
 from mtsd.source.continuation import (
     AHEAD,
@@ -9,6 +11,7 @@ from mtsd.source.continuation import (
     shown,
 )
 from mtsd.source.received import Received
+from mtsd.wire.connection import Connection
 from mtsd.wire.refusal import explained
 
 _CANNOT_SEND = "the source cannot send its binlog from {position} (GTID set '{gtids}'): {answer}"
@@ -42,3 +45,20 @@ def is_taken_over(error: ServerError) -> bool:
     if error.number == ER.MASTER_FATAL_ERROR_READING_BINLOG:
         return _TAKEN_OVER in error.text
     return error.number == ER.SLAVE_SAME_ID
+
+
+async def heard(connection: Connection, longest_silence: float) -> bytes:
+    """Return what a source sends next; raises ConnectionLostError, also after seconds of silence.
+
+    A source without news sends signs of life.
+    """
+    try:
+        async with asyncio.timeout(longest_silence):
+            return await connection.read()
+    except TimeoutError:
+        raise ConnectionLostError(
+            connection.endpoint.role,
+            f"nothing has come from {connection.endpoint} for {longest_silence:g} s, though it"
+            " should send a sign of life every [source] heartbeat_period: that server hangs, or"
+            " the network is cut",
+        ) from None

@@ -28,7 +28,7 @@ from mtsd.source.continuation import (
     continuation,
     is_renamed,
 )
-from mtsd.source.dump_errors import explained_dump, is_taken_over
+from mtsd.source.dump_errors import explained_dump, heard, is_taken_over
 from mtsd.source.family import SOURCES
 from mtsd.source.handshake import (
     ReplicaIdentity,
@@ -53,6 +53,7 @@ from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.failure import BUSY
 from mtsd.wire.framing import PacketFramer
 from mtsd.wire.link import Link
+from mtsd.wire.refusal import number_and_reason
 from mtsd.wire.traits import ServerTraits
 
 _MOMENT_S = 0.02
@@ -161,8 +162,8 @@ class SourceStream:
                         return iter([PositionReached(place, temporary=self._temporary)])
                     continue
                 with self._pulse.waiting(Wait.SOURCE):
-                    async with asyncio.timeout(self._identity.longest_silence):
-                        data = await self._session.connection.read()
+                    silence = self._identity.longest_silence
+                    data = await heard(self._session.connection, silence)
                 self.heard_at = time()
                 await self._reached(FaultPoint.AFTER_READ)
                 framer = self._framer
@@ -389,8 +390,7 @@ class SourceStream:
             self._is_made_anew = False
             return
         pause = max(self._backoff.next_pause(), least)
-        reason = str(error) or "it has been silent for too long"
-        number = error.number if isinstance(error, ServerError) else 0
+        number, reason = number_and_reason(error)
         if self._link.lost(number, reason, pause):
             log.warning(
                 "source not connected", reason=reason, again_in_s=round(pause, 2),

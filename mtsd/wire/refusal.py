@@ -8,7 +8,7 @@ import socket
 import ssl
 
 from mtsd.model.error_numbers import ER, FULL_NUMBERS, NOT_ALLOWED
-from mtsd.model.errors import NeedsPersonError, ServerError
+from mtsd.model.errors import MtsdError, NeedsPersonError, ServerError
 from mtsd.model.server import Flavour
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.family import SERVERS
@@ -44,10 +44,10 @@ class NoTlsError(SessionRefusedError):
 
 def refused(endpoint: Endpoint, error: ServerError) -> SessionRefusedError:
     """Return the error for a login that the server has rejected."""
-    message = f"the {endpoint.role} {endpoint} refuses user {endpoint.user!r}: {error}"
-    remedy = _LOG_IN.get(error.number, "")
-    if remedy:
-        message = f"{message}. {remedy.format(role=endpoint.role)}"
+    remedy = _LOG_IN.get(error.number, "").format(role=endpoint.role)
+    message = _with_remedy(
+        f"the {endpoint.role} {endpoint} refuses user {endpoint.user!r}: {error}", remedy
+    )
     return SessionRefusedError(message, error.number, error)
 
 
@@ -183,9 +183,18 @@ def unreachable(endpoint: Endpoint, error: BaseException) -> str:
 
 def explained(error: ServerError) -> str:
     """Describe an error that a server returned after the login: what, where, and the remedy."""
-    message = f"the {error.server or 'server'} refuses: {error}"
-    remedy = remedy_of(error)
-    return f"{message}. {remedy}" if remedy else message
+    return _with_remedy(f"the {error.server or 'server'} refuses: {error}", remedy_of(error))
+
+
+def _with_remedy(message: str, remedy: str) -> str:
+    """Return both; the texts of some errors of servers end as a sentence, and of others not."""
+    return f"{message.removesuffix('.')}. {remedy}" if remedy else message
+
+
+def number_and_reason(error: Exception) -> tuple[int, str]:
+    """Return a server's number for an error, 0 if it has none, and the error in words."""
+    reason = explained(error) if isinstance(error, ServerError) else str(error)
+    return error.number if isinstance(error, MtsdError) else 0, reason
 
 
 def remedy_of(error: ServerError) -> str:
@@ -246,6 +255,20 @@ _LATER: dict[int, str] = {
         " grant CONNECTION_ADMIN to [{role}] user"
     ),
     ER.MUST_CHANGE_PASSWORD: _LOG_IN[ER.MUST_CHANGE_PASSWORD],
+    ER.NEW_ABORTING_CONNECTION: (
+        "Of init_connect: correct it on the {role}, or grant CONNECTION_ADMIN to [{role}] user,"
+        " whose sessions pass over it"
+    ),
+    **dict.fromkeys(
+        (ER.BINLOG_STMT_MODE_AND_ROW_ENGINE, ER.BINLOG_ROW_INJECTION_AND_STMT_MODE),
+        "SET PERSIST binlog_format = ROW on the {role}, or set [target] binary_log = false",
+    ),
+    ER.CON_COUNT_ERROR: "Raise max_connections on the {role}, or end sessions there",
+    ER.TOO_MANY_USER_CONNECTIONS: "Raise max_user_connections on the {role}, or the account's",
+    ER.USER_LIMIT_REACHED: "Raise that limit of the account on the {role} (ALTER USER … WITH …)",
+    ER.SERVER_OFFLINE_MODE: (
+        "Set offline_mode OFF on the {role}, or grant CONNECTION_ADMIN to [{role}] user"
+    ),
     ER.READ_ONLY_MODE: "Set read_only and super_read_only OFF on the {role}",
     ER.CLIENT_LOCAL_FILES_DISABLED: (
         "Set local_infile = ON on the {role}: the files of LOAD DATA need it"

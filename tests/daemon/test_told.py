@@ -246,6 +246,20 @@ def test_a_replica_is_told_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixtur
         told = Asked(daemon, capsys)
         assert (told.exit, told.status.doing) == (ExitStatus.FAILED, NOT_SAID)
 
+        daemon.settings["replica.stop_timeout"] = 0.1
+        daemon.start()
+        daemon.wait_until_running()
+        with closing(pair.target.client()) as other:
+            other.cursor().execute("LOCK TABLES a.t WRITE")
+            pair.source.sql("INSERT INTO a.t VALUES (2)")
+            daemon.wait_for_status(
+                lambda now: any(worker.target_wait is not None for worker in now.workers),
+                "nothing waits for the lock",
+            )
+            assert daemon.stop() == ExitStatus.FAILED
+        assert pair.target.sql(ON_TARGET)[0] == (0, "OFF", "failed", 0)
+        del daemon.settings["replica.stop_timeout"]
+
         daemon.settings["target.password"] = "wrong"
         daemon.start()
         assert daemon.wait() == ExitStatus.NEEDS_PERSON
@@ -254,6 +268,7 @@ def test_a_replica_is_told_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixtur
         told = Asked(daemon, capsys)
         assert (told.exit, told.status.state) == (ExitStatus.NEEDS_PERSON, "failed")
         assert "refuses user 'root'" in told.last_stop.text
+        assert told.last_stop.number == 1045
         assert file.stat().st_mode & 0o777 == 0o600
 
         pair.target.sql("SET sql_log_bin = 0; INSERT INTO a.t VALUES (1)")
@@ -264,7 +279,7 @@ def test_a_replica_is_told_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixtur
         assert scrape.get("/healthz")[0] == 200
         assert scrape.get("/readyz") == (503, "failed\n")
         scraped = scrape.metrics()
-        assert (scraped["mtsd_stop_error_number"], scraped["mtsd_stop_group"]) == (1062, 3)
+        assert (scraped["mtsd_stop_error_number"], scraped["mtsd_stop_group"]) == (1062, 4)
         stays = Asked(daemon, capsys)
         assert stays.exit == ExitStatus.NEEDS_PERSON
         assert stays.status.stopped_at is not None
@@ -279,7 +294,7 @@ def test_a_replica_is_told_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixtur
         del daemon.settings["replica.on_error"]
         told = Asked(daemon, capsys)
         assert told.exit == ExitStatus.NEEDS_PERSON
-        assert (told.last_stop.number, told.last_stop.group) == (1062, 3)
+        assert (told.last_stop.number, told.last_stop.group) == (1062, 4)
         assert "Duplicate entry" in told.last_stop.text
         assert told.status.stopped_at == stays.status.stopped_at
         assert not file.exists()

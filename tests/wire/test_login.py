@@ -16,6 +16,7 @@ from mtsd.model.errors import (
     NeedsPersonError,
     ServerError,
 )
+from mtsd.source.dump_errors import heard
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.refusal import SessionRefusedError
@@ -269,6 +270,13 @@ async def test_a_session_that_falls_silent(server: Server, direction: Direction)
             async with connection.answering():
                 await connection.query("SELECT 1")
         assert connection.closed
+
+
+async def test_a_source_that_sends_nothing(server: Server) -> None:
+    connection = await Connection.open(over("tls", server, "root", ""))
+    with pytest.raises(ConnectionLostError, match=r"nothing has come from .* for 0\.1 s"):
+        await heard(connection, 0.1)
+    connection.close()
 
 
 async def test_addresses_where_no_server_is(server: Server) -> None:

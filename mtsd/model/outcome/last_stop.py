@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from mtsd.model.errors import MtsdError, ServerError
+from mtsd.model.errors import MtsdError
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class LastStop:
         What is told without an error concerns no group.
         """
         group = error.group if isinstance(error, MtsdError) else None
-        number = error.number if isinstance(error, ServerError) else 0
+        number = error.number if isinstance(error, MtsdError) else 0
         if group is not None:
             number = number or group.error
         return cls(
