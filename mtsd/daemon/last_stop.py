@@ -21,6 +21,7 @@ from mtsd.replica.core.endpoints import endpoint
 _TIMEOUT_S: Final = 5.0
 _LOCK_S: Final = 2
 """For the server to notice that the daemon's own session has ended."""
+_WAIT_S: Final = 1
 
 log = structlog.get_logger(__name__)
 
@@ -92,6 +93,9 @@ async def _record(settings: Settings, stop: LastStop) -> bool:
                 return False
             if not await take_lock(session.connection, locks.session(CHANNEL), _LOCK_S):
                 return False
+            # What is given up would hold the channel's lock for as long as somebody locks the
+            # server: nothing could start, and a switch not be put back.
+            await session.limit_lock_waits(_WAIT_S)
             await session.connection.run(tables.last_stop.replace_stop(stop), 1)
     except (MtsdError, TimeoutError):
         return False

@@ -14,6 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+UNTIL_NO_GAPS: Final = "SQL_AFTER_MTS_GAPS"
+"""The condition of an applier that stops once nothing is missing between its workers."""
+
 
 def sql_text(value: str) -> str:
     """Return a text as a literal that means the same in every sql_mode."""
@@ -108,7 +111,7 @@ MYSQL_REPLICA: Final = ReplicaWords(
     source="SOURCE",
     changes="CHANGE REPLICATION SOURCE",
     named_within=False,
-    fills_gaps="SQL_AFTER_MTS_GAPS",
+    fills_gaps=UNTIL_NO_GAPS,
     by_gtid=("SOURCE_AUTO_POSITION", "1"),
     follows_variable=False,
     asks_for_key=True,

@@ -1,18 +1,25 @@
 """Runs switches there and back under a load, kills some, and tells what that came to."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from mtsd.control.client import fetch_status
-from mtsd.control.status import Status
 from mtsd.operations.move.record import in_words
 from mtsd.operations.move.switching import Opened, Switch, steps_of
 from tests.fix_families import families
 from tests.operations.move.application import ACCOUNT, Application, killed_at, wait_until
-from tests.operations.move.both_ways import both_ways, pause_in, switch, words_of
+from tests.operations.move.both_ways import (
+    both_ways,
+    keeps_up,
+    pause_in,
+    switch,
+    words_of,
+)
 from tests.operations.move.moving import ROWS, SHOP
 from tests.pages.shell import Page
 from tests.replica.daemon_process import DaemonProcess
@@ -40,6 +47,8 @@ class Tally:
     """What has been so far; pauses are in milliseconds, by the server that is switched to."""
 
     pauses: dict[str, list[int]] = field(default_factory=dict)
+    parts: dict[str, list[int]] = field(default_factory=dict)
+    """Milliseconds of each act of the pause."""
     killed: int = 0
     put_back: int = 0
     rows: int = 0
@@ -55,6 +64,10 @@ class Tally:
             f"to {where}: {len(each)} switches, pause p50 {at_share(each, 0.5)} ms,"
             f" p99 {at_share(each, 0.99)} ms, highest {max(each)} ms"
             for where, each in self.pauses.items()
+        ]
+        found += [
+            f"of that, p50 {at_share(each, 0.5)} ms, p99 {at_share(each, 0.99)} ms: {what}"
+            for what, each in self.parts.items()
         ]
         if self.killed:
             gone_on = self.killed - self.put_back
@@ -76,10 +89,34 @@ def at_share(values: Sequence[int], share: float) -> int:
     return ordered[max(0, -int(-share * len(ordered) // 1) - 1)]
 
 
+def parts_of(report: Iterable[str]) -> list[tuple[str, int]]:
+    """Return the acts of a pause, in their order, with their milliseconds, by a report's lines.
+
+    >>> parts_of((
+    ...     "2026-11-28 14:00:01.000Z     starts its daemon, and waits until it stands by",
+    ...     "2026-11-28 14:00:02.000Z  2. no more writes on the source: the pause begins",
+    ...     "2026-11-28 14:00:02.001Z     stops the daemon of config.toml",
+    ...     "2026-11-28 14:00:02.123Z  7. compare",
+    ... ))
+    [('stops the daemon of config.toml', 122)]
+    """
+    lines = [line.split("Z  ", 1) for line in report if "Z  " in line]
+    times = [(datetime.fromisoformat(time), text.strip()) for time, text in lines]
+    begins = next((at for at, (_, text) in enumerate(times) if text.endswith("pause begins")), 0)
+    return [
+        (text, round((till - since).total_seconds() * 1000))
+        for (since, text), (till, _) in pairwise(times[begins:])
+        if text in _ACTS
+    ]
+
+
 def acts_of(source: Opened) -> list[str]:
     """Return the acts of a switch from such a server as the report names them."""
     steps = steps_of(Switch("config.toml", "config.toml", source, Opened(True, False)))
     return [in_words(act) for step in steps for act in step.acts]
+
+
+_ACTS: Final = {*acts_of(Opened(False, False)), *acts_of(Opened(False, None))}
 
 
 def switches(
@@ -141,15 +178,17 @@ class _Rounds:
         """Switch once; killed at the act with that number if there is one."""
         forth = self._daemons[0]
         is_there = not _is_read_only(forth.target)
-        running = self._daemons[is_there].folder / "mtsd.sock"
         # On a busy machine it may be further behind than a switch lets pass.
-        wait_until(lambda: keeps_up(fetch_status(running)))
+        wait_until(partial(keeps_up, self._daemons[is_there]))
         line = self._back if is_there else self._there
         old, new = (forth.target, forth.source)[:: 1 if is_there else -1]
         if act is None:
             said = switch(line, *self._daemons)
             where = f"{'the source' if is_there else 'the target'}, {new.installation.version}"
             self._tally.pauses.setdefault(where, []).append(pause_in(said))
+            report = (self._daemons[0].folder / "report.txt").read_text(encoding="utf-8")
+            for what, milliseconds in parts_of(report.splitlines()):
+                self._tally.parts.setdefault(what, []).append(milliseconds)
             return
         acts = acts_of(_opened(old))
         killed_at(acts[act % len(acts)], self._folder, *words_of(line, *self._daemons))
@@ -157,12 +196,6 @@ class _Rounds:
         if _is_read_only(new):
             switch(line, *self._daemons, "--put-back")
             self._tally.put_back += 1
-
-
-def keeps_up(status: Status | None) -> bool:
-    """Return whether a daemon is connected, and has nearly caught up."""
-    lag = None if status is None or status.state != "running" else status.lag_seconds
-    return lag is not None and lag < 1.0
 
 
 def _is_read_only(server: Server) -> bool:

@@ -10,6 +10,8 @@ from mtsd.wire.replica_words import sql_text
 
 Privilege = tuple[str, str]
 """What, and on what."""
+Accounts = Mapping[str, frozenset[Privilege]]
+"""Privileges by account, as SQL: `'user'@'host'`."""
 _GRANT: Final = re.compile(r"GRANT (.+?) ON (?:TABLE |PROCEDURE |FUNCTION )?(\S+) TO ")
 _ROLE: Final = re.compile(r"GRANT (.+?) TO ")
 _BETWEEN: Final = re.compile(r",\s*(?![^()]*\))")
@@ -37,8 +39,8 @@ def privileges_in(grants: Iterable[str]) -> frozenset[Privilege]:
 
 
 def lacking(
-    source: Mapping[str, frozenset[Privilege]],
-    target: Mapping[str, frozenset[Privilege]],
+    source: Accounts,
+    target: Accounts,
     *,
     same_family: bool,
 ) -> list[Difference]:

@@ -43,6 +43,8 @@ ENDS_SESSIONS: Final = (
     NeededPrivilege(("CONNECTION ADMIN", "SUPER"), flavour=_MARIADB),
 )
 """To end sessions of others."""
+STOPS_EVENTS: Final = (NeededPrivilege(("SUPER",), flavour=_MARIADB),)
+"""To set event_scheduler; on a MySQL, who sets read_only may."""
 ENABLES_EVENTS: Final = (NeededPrivilege(("EVENT",)),)
 """To enable events."""
 

@@ -87,6 +87,7 @@ class DaemonOf:
 
     def start(self) -> None:
         """Run the command that starts it, without waiting. Raises NeedsPersonError."""
+        self._seen = False
         config = self.replication.config
         command = self._start.replace(CONFIG, shlex.quote(str(config)))
         words = shlex.split(command.replace(NAME, shlex.quote(config.stem)))
@@ -115,8 +116,9 @@ class DaemonOf:
     async def runs_again(self) -> bool:
         """Return whether it replicates, once it was started. Raises as `runs` does."""
         ended = None if self._process is None else self._process.poll()
-        if await self.status() is None and not ended:
+        if await self.status() is None and not ended and not self._seen:
             return False
+        self._seen = True
         return await self.runs()
 
     async def runs(self) -> bool:

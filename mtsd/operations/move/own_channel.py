@@ -15,8 +15,13 @@ from mtsd.operations.move.own_settings import OwnSettings, own_settings
 from mtsd.replica.guards.own_replica import KnownServer, channels_of
 from mtsd.wire.exchange import Value
 from mtsd.wire.family import SERVERS
-from mtsd.wire.replica_status import ReplicaStatus, replica_status, replica_status_statement
-from mtsd.wire.replica_words import ReplicaWords
+from mtsd.wire.replica_status import (
+    ReplicaStatus,
+    replica_status,
+    replica_status_statement,
+    today_named,
+)
+from mtsd.wire.replica_words import UNTIL_NO_GAPS, ReplicaWords
 
 _LOOK_S: Final = 0.05
 
@@ -28,6 +33,12 @@ class OwnChannel:
     status: ReplicaStatus
     settings: OwnSettings
     row: Mapping[str, Value]
+
+    @property
+    def is_filling(self) -> bool:
+        """Whether it applies what is missing between its workers, and stops by itself after it."""
+        columns = {today_named(name): value for name, value in self.row.items()}
+        return self.status.applying and columns.get("until_condition") == UNTIL_NO_GAPS
 
     def lines(self) -> list[str]:
         """Return its row, column by column, without what is empty."""

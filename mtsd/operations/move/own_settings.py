@@ -19,6 +19,7 @@ from mtsd.model.errors import NeedsPersonError
 from mtsd.replica.core.filters import rules_of
 from mtsd.wire.exchange import Value
 from mtsd.wire.replica_status import today_named
+from mtsd.wire.replica_words import UNTIL_NO_GAPS
 
 _RULES: Final = {
     "do_db": "replicate_do_db",
@@ -29,7 +30,7 @@ _RULES: Final = {
     "wild_ignore_table": "replicate_wild_ignore_table",
 }
 _RENAME: Final = re.compile(r"\(([^,()]+),([^,()]+)\)|([^,()]+)->([^,()]+)")
-_NOTHING: Final = frozenset({"", "0", "NONE", "OFF", "NO", "STREAM"})
+_NOTHING: Final = frozenset({"", "0", "NONE", "OFF", "NO", "STREAM", UNTIL_NO_GAPS, "DONE"})
 _ONLY_THERE: Final = {
     "replicate_ignore_server_ids": "it leaves out what some servers wrote",
     "replicate_do_domain_ids": "it applies some GTID domains only",
@@ -40,7 +41,8 @@ _ONLY_THERE: Final = {
     "until_condition": "it was to stop at a place",
     "skip_counter": "it was to skip events",
 }
-"""What mtsd has no key for, by column; Require_table_primary_key_check may only refuse tables."""
+"""What mtsd has no key for, by column; Require_table_primary_key_check may only refuse tables. That
+it stops once nothing is missing (and is DONE) is what a takeover asks of it, and no place."""
 _TLS_ORDER: Final[tuple[Tls, ...]] = (
     "disabled", "preferred", "required", "verify_ca", "verify_identity",
 )  # fmt: skip

@@ -16,14 +16,19 @@ from mtsd.operations.move.daemons import DaemonOf, until
 from mtsd.operations.move.fence import read_fence_of, remove_fence, set_fence
 from mtsd.operations.move.log_end import LogEnd, read_end
 from mtsd.operations.move.switching import BY_A_SWITCH, TILL_A_SWITCH
-from mtsd.operations.move.writers import ServerSession, read_writers
+from mtsd.operations.move.writers import ServerSession, read_writers, unstoppable
 from mtsd.operations.position import Meant, reset_position, set_position
 from mtsd.operations.recorded import read_recorded
 from mtsd.replica.guards.executed_beyond import count_missing
 from mtsd.wire.traits import ServerTraits
 
 _LOOK_S: Final = 0.01
+_LOOK_AT_TRANSACTIONS_S: Final = 0.12
+"""A server reads information_schema.INNODB_TRX anew only if nobody has read it for 0.1 s: whoever
+looks more often sees a transaction for ever that has ended (manual, "InnoDB INFORMATION_SCHEMA
+Transaction and Locking Information")."""
 _FORGET_S: Final = 5.0
+_ENDS_S: Final = 2.0
 _MEANT: Final = Meant(back=True, forward=True)
 
 
@@ -60,6 +65,8 @@ class SwitchWork:
         self._source, self._target = sessions
         self._traits = traits
         self._wishes = wishes
+        self.privileged: frozenset[str] = frozenset()
+        """Users, quoted, who may write to a server that is read only, and must not be there."""
         self._began = 0.0
         self._end: LogEnd | None = None
         # What may have been done, even if it was interrupted.
@@ -74,6 +81,7 @@ class SwitchWork:
             "quiet": self._quiet, "stop": self._stop, "equal": self._equal, "fence": self._fence,
             "unfence": self._unfence, "restart": self._restart, "begin": self._begin,
             "start back": self._start_back, "wake": self._wake, "stop back": self._stop_back,
+            "events gone": self._events_gone,
             "forget back": self._forget_back, "goes on": self._goes_on, "prove": self._prove,
         }  # fmt: skip
 
@@ -146,7 +154,13 @@ class SwitchWork:
 
     async def _quiet(self) -> str:
         deadline = monotonic() + self._wishes.grace
-        while left := (await read_writers(self._source)).open:
+        while True:
+            writers = await read_writers(self._source)
+            if came := unstoppable(writers, self.privileged):
+                raise NeedsPersonError("; ".join(map(str, came)))
+            left = writers.open
+            if not left:
+                return ""
             if monotonic() > deadline:
                 if self._wishes.kill:
                     return await self._kill(left)
@@ -154,8 +168,7 @@ class SwitchWork:
                     f"{len(left)} transactions are left open on the source, and keep their locks:"
                     f" {left[0]}; --kill ends them"
                 )
-            await asyncio.sleep(_LOOK_S)
-        return ""
+            await asyncio.sleep(_LOOK_AT_TRANSACTIONS_S)
 
     async def _kill(self, sessions: Sequence[ServerSession]) -> str:
         for each in sessions:
@@ -224,6 +237,10 @@ class SwitchWork:
         await self._wait_for(self._back, end)
         return "it runs, and has caught up"
 
+    async def _events_gone(self) -> str:
+        await self._wait_for(self._back, await read_end(self._target, self._traits[1]))
+        return ""
+
     async def _stop_back(self) -> str:
         if self._starting:
             await self._back.stop()
@@ -239,9 +256,12 @@ class SwitchWork:
         try:
             async with asyncio.timeout(_FORGET_S):
                 await reset_position(self._way_back)
-        except (TimeoutError, ServerError):
-            # Somebody locks its server. What is fenced off harms nobody.
-            return "its position stays, fenced off: its server does not let mtsd write now"
+        except (TimeoutError, ServerError, NeedsPersonError) as error:
+            # Somebody locks its server. What is fenced off harms nobody. What was given up ends
+            # only now, and so long holds the lock that a daemon would.
+            await asyncio.sleep(_ENDS_S)
+            why = str(error) or "its server does not let mtsd write now"
+            return f"its position stays, fenced off: {why}"
         return "it has no position again"
 
     async def _prove(self) -> str:

@@ -12,7 +12,7 @@ from typing import Final
 from mtsd.control.status import Status
 from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.operations.move.own_settings import Difference
-from mtsd.operations.move.steps import MoveStatement, MoveStep, Task
+from mtsd.operations.move.steps import Act, MoveStatement, MoveStep, Task
 from mtsd.wire.replica_status import ReplicaStatus
 
 STOPPED = Reason(
@@ -85,6 +85,10 @@ class Opened:
 
 
 OPEN: Final = "SET GLOBAL read_only = OFF"
+_SCHEDULER: Final = (
+    MoveStatement.plain("source", "SET GLOBAL event_scheduler = OFF"),
+    MoveStatement.plain("source", "SET GLOBAL event_scheduler = ON"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +103,8 @@ class Switch:
     """Names of the target's events that are to be enabled, quoted."""
     kill: bool = False
     """Sessions of the source that run for long are ended."""
+    scheduler: bool = False
+    """The source runs its events, until the target runs them instead."""
 
 
 def daemon_refusals(
@@ -168,6 +174,9 @@ def steps_of(switch: Switch) -> tuple[MoveStep, ...]:
     for_replica = switch.source.for_replica()
     keep = [MoveStatement.plain("source", for_replica)] if for_replica else []
     first = [Task("cut off", "ends the sessions that run for long")] if switch.kill else []
+    # An event whose definer is an admin writes as soon as mtsd may, when nothing of it reaches the
+    # target any more.
+    scheduler = [_SCHEDULER] if switch.scheduler else []
     steps = [
         MoveStep(
             "the way back stands by",
@@ -178,11 +187,18 @@ def steps_of(switch: Switch) -> tuple[MoveStep, ...]:
             (
                 Task("stop back", f"stops the daemon of {switch.back}"),
                 Task("forget back", f"{switch.back} does not start any more"),
+                # Not before: it would take whoever holds a lock of the way back for its daemon,
+                # and refuse to go round in a circle.
+                Task("restart", f"starts the daemon of {switch.forth}"),
                 # Not before: until here, nobody waits for a daemon to be able to write.
                 Task("goes on", f"waits until the daemon of {switch.forth} runs"),
             ),
         ),
-        MoveStep("no more writes on the source: the pause begins", (*first, shut), (opened,)),
+        MoveStep(
+            "no more writes on the source: the pause begins",
+            (*first, *(rests for rests, _ in scheduler), shut),
+            (opened, *(runs for _, runs in scheduler)),
+        ),
         MoveStep(
             "the last transaction",
             (
@@ -197,10 +213,7 @@ def steps_of(switch: Switch) -> tuple[MoveStep, ...]:
                 Task("equal", "compares its position with the end of the source"),
                 Task("fence", f"{switch.forth} does not start any more"),
             ),
-            (
-                Task("unfence", f"{switch.forth} may start again"),
-                Task("restart", f"starts the daemon of {switch.forth}"),
-            ),
+            (Task("unfence", f"{switch.forth} may start again"),),
         ),
         MoveStep(
             "the way back begins",
@@ -222,8 +235,10 @@ def steps_of(switch: Switch) -> tuple[MoveStep, ...]:
     ]
     if switch.events:
         statements = [f"ALTER EVENT {name} ENABLE" for name in switch.events]
-        acts = tuple(MoveStatement.plain("target", each) for each in statements)
-        steps.append(MoveStep("enable the events", acts))
+        acts: list[Act] = [MoveStatement.plain("target", each) for each in statements]
+        for _, runs in scheduler:
+            acts += [Task("events gone", "waits until that has disabled them on the source"), runs]
+        steps.append(MoveStep("enable the events", tuple(acts)))
     return tuple(steps)
 
 

@@ -3,15 +3,15 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mtsd.apply.sql.literals import shown_name
 from mtsd.config import Settings
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.outcome.reason import Refused, refuse
-from mtsd.operations.move.accounts import lacking, read_accounts
+from mtsd.operations.move.accounts import Accounts, lacking, read_accounts
 from mtsd.operations.move.admin import (
     ENABLES_EVENTS,
     ENDS_SESSIONS,
     SETS_READ_ONLY,
+    STOPS_EVENTS,
     Admin,
     AdminPart,
     AdminSession,
@@ -22,6 +22,15 @@ from mtsd.operations.move.carrying_out import Hands, answered_within, carry_out,
 from mtsd.operations.move.daemons import DaemonOf
 from mtsd.operations.move.fence import read_fence_of
 from mtsd.operations.move.how import HowToMove
+from mtsd.operations.move.one_sided import (
+    events_that_go_on,
+    filtered,
+    more_sources,
+    other_channels,
+    read_definers,
+    read_events,
+    schedules,
+)
 from mtsd.operations.move.own_channel import words_of
 from mtsd.operations.move.own_settings import Difference, require_accepted
 from mtsd.operations.move.record import Record
@@ -39,11 +48,16 @@ from mtsd.operations.move.switching import (
     steps_of,
     undoing_of,
 )
-from mtsd.operations.move.writers import cut_off, read_writers, unstoppable
+from mtsd.operations.move.writers import (
+    IGNORES_READ_ONLY,
+    cut_off,
+    privileged,
+    read_writers,
+    unstoppable,
+)
 from mtsd.operations.recorded import read_recorded
 from mtsd.replica.core.endpoints import endpoint
 from mtsd.wire.replica_status import own_channels
-from mtsd.wire.replica_words import sql_text
 from mtsd.wire.traits import ServerTraits, read_traits
 
 
@@ -80,13 +94,16 @@ async def switchover(
                 await read_traits(await source.connection()),
                 await read_traits(await target.connection()),
             )
+            events = await read_events(target, "%SIDE_DISABLED") if wishes.events else ()
             switch = Switch(
                 forth.replication.config.name,
                 back.replication.config.name,
                 await _opened(source),
                 await _opened(target),
-                await _events(target, "%SIDE_DISABLED") if wishes.events else (),
+                tuple(each.name for each in events),
                 kill=wishes.kill,
+                # One that was killed has left it off.
+                scheduler=bool(events) and await schedules(source) != wishes.put_back,
             )
         work = SwitchWork(forth, back, (source, target), traits, wishes)
         steps = steps_of(switch)
@@ -96,13 +113,23 @@ async def switchover(
         async with answered_within(how.timeout):
             if how.execute:
                 kills = ENDS_SESSIONS if wishes.kill else ()
-                events = ENABLES_EVENTS if wishes.events else ()
+                stops = STOPS_EVENTS if switch.scheduler else ()
+                enables = ENABLES_EVENTS if wishes.events else ()
                 await require_rights(
-                    AdminPart("source", source, traits[0].server, (*SETS_READ_ONLY, *kills)),
-                    AdminPart("target", target, traits[1].server, (*SETS_READ_ONLY, *events)),
+                    AdminPart(
+                        "source", source, traits[0].server, (*SETS_READ_ONLY, *kills, *stops)
+                    ),
+                    AdminPart("target", target, traits[1].server, (*SETS_READ_ONLY, *enables)),
                 )
-            differing = await _looked(forth, back, admins, (source, target), traits, wishes, switch)
-            enabled = () if wishes.events else await _events(source, "ENABLED")
+            without = _users(forth, back, admins)
+            accounts = (await read_accounts(source, without), await read_accounts(target, without))
+            if IGNORES_READ_ONLY not in how.accepted:
+                work.privileged = privileged(accounts[0])
+            enabled = () if wishes.events else await read_events(source, "ENABLED")
+            differing = [
+                *await _looked(forth, back, (source, target), traits, wishes, switch, accounts),
+                *events_that_go_on(enabled, await read_definers(source, enabled)),
+            ]
         if how.execute:
             require_accepted(differing, how.accepted)
         record = Record(tell, how.report if how.execute else None)
@@ -132,11 +159,11 @@ async def switchover(
 async def _looked(
     forth: DaemonOf,
     back: DaemonOf,
-    admins: SwitchAdmins,
     sessions: tuple[AdminSession, AdminSession],
     traits: tuple[ServerTraits, ServerTraits],
     wishes: SwitchWishes,
     switch: Switch,
+    accounts: tuple[Accounts, Accounts],
 ) -> list[Difference]:
     """Return what is strange and not dangerous. Raises NeedsPersonError for what is dangerous."""
     settings = forth.replication.settings
@@ -145,9 +172,13 @@ async def _looked(
     refused += own_replica_refusals(settings.source.address, followed)
     if refused:
         raise NeedsPersonError("; ".join(map(str, refused)))
+    own = await own_channels(await sessions[1].connection(), traits[1].server)
+    both = [each.replication for each in (forth, back)]
     return [
         *opened_differences(switch.source, switch.target),
-        *await _differences(settings, sessions, traits, wishes, _users(forth, back, admins)),
+        *filtered((each.config.name, each.settings.filter) for each in both),
+        *more_sources(own, await other_channels(settings)),
+        *await _differences(settings, sessions, traits, wishes, accounts),
     ]
 
 
@@ -188,11 +219,10 @@ async def _differences(
     sessions: tuple[AdminSession, AdminSession],
     traits: tuple[ServerTraits, ServerTraits],
     wishes: SwitchWishes,
-    without: frozenset[str],
+    accounts: tuple[Accounts, Accounts],
 ) -> list[Difference]:
     writers = await read_writers(sessions[0])
-    accounts = [await read_accounts(each, without) for each in sessions]
-    found = [*cut_off(writers, wishes.longest), *unstoppable(writers, accounts[0])]
+    found = [*cut_off(writers, wishes.longest), *unstoppable(writers, privileged(accounts[0]))]
     families = [words_of(each.server).follows_variable for each in traits]
     found += lacking(accounts[0], accounts[1], same_family=families[0] == families[1])
     recorded = await read_recorded(settings)
@@ -214,14 +244,6 @@ async def _opened(session: AdminSession) -> Opened:
     found = {str(name).lower(): str(value) for name, value in rows}
     above = found.get("super_read_only")
     return Opened(found["read_only"] != "OFF", None if above is None else above == "ON")
-
-
-async def _events(session: AdminSession, status: str) -> tuple[str, ...]:
-    rows = await session.query(
-        "SELECT event_schema, event_name FROM information_schema.events"
-        f" WHERE status LIKE {sql_text(status)}"
-    )
-    return tuple(".".join(shown_name(str(each)) for each in row) for row in rows)
 
 
 def _users(forth: DaemonOf, back: DaemonOf, admins: SwitchAdmins) -> frozenset[str]:

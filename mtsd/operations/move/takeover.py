@@ -86,7 +86,12 @@ def steps_of(found: Found) -> tuple[MoveStep, ...]:
             )
         )
     restart: tuple[Act, ...] = ()
-    if status.receiving or status.applying:
+    filled = Task("filled", "waits until its applier has stopped by itself")
+    if found.channel.is_filling:
+        steps.append(MoveStep("let it apply what is missing between its workers", (filled,)))
+        if status.receiving:
+            restart = (_on_target(words.start(name, applier=False)),)
+    elif status.receiving or status.applying:
         start = words.start(name, receiver=status.receiving, applier=status.applying)
         restart = (_on_target(start),)
     steps.append(
@@ -98,7 +103,7 @@ def steps_of(found: Found) -> tuple[MoveStep, ...]:
                 "let it apply what is missing between its workers",
                 (
                     _on_target(words.fill_gaps(name)),
-                    Task("filled", "waits until its applier has stopped by itself"),
+                    filled,
                     _on_target(words.stop(name)),
                 ),
                 (_on_target(words.stop(name)),),
@@ -199,6 +204,11 @@ async def _lines(settings: Settings, session: AdminSession, found: Found) -> lis
     lines = [first]
     if status.error:
         lines.append(f"its last error: {status.error}")
+    if found.channel.is_filling:
+        lines.append(
+            "it applies what is missing between its workers, and then stops by itself, as after a"
+            " takeover that was killed: that is waited for"
+        )
     if found.gap:
         lines.append("something is missing between its workers, as after a crash")
     held = former_gtids(found.former)

@@ -1,12 +1,13 @@
 """Who writes to the server that is to be read only, and what of it would be cut off."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from mtsd.model.error_numbers import NOT_ALLOWED
 from mtsd.model.errors import ServerError
+from mtsd.operations.move.accounts import Privilege
 from mtsd.operations.move.admin import AdminSession
 from mtsd.operations.move.own_settings import Difference
 from mtsd.wire.exchange import Value
@@ -21,6 +22,8 @@ _RUNS: Final = frozenset({"Query", "Execute"})
 _IGNORE_READ_ONLY: Final = frozenset({
     "SUPER", "CONNECTION_ADMIN", "READ_ONLY ADMIN", "ALL PRIVILEGES",
 })  # fmt: skip
+IGNORES_READ_ONLY: Final = "ignores_read_only"
+"""The name by which sessions are accepted that may write although a server is read only."""
 _SHOWN: Final = 3
 _TEXT: Final = 60
 
@@ -102,25 +105,32 @@ def cut_off(writers: Writers, longest: float) -> list[Difference]:
     return found
 
 
-def unstoppable(
-    writers: Writers, accounts: Mapping[str, Collection[tuple[str, str]]]
-) -> list[Difference]:
-    """Return who could go on writing: sessions of users who may, although a server is read only.
+def may_ignore_read_only(privileges: Iterable[Privilege]) -> bool:
+    """Return whether an account with them writes to a server that is read only."""
+    return any(name in _IGNORE_READ_ONLY for name, _ in privileges)
 
-    `accounts` are their privileges, by `'user'@'host'`.
+
+def privileged(accounts: Mapping[str, Iterable[Privilege]]) -> frozenset[str]:
+    """Return the users, quoted, who may write to a server that is read only.
+
+    A session does not say which of the accounts of its user's name it has.
     """
-    users = {
+    return frozenset(
         account.rpartition("@")[0]
         for account, privileges in accounts.items()
-        if any(name in _IGNORE_READ_ONLY for name, _ in privileges)
-    }
+        if may_ignore_read_only(privileges)
+    )
+
+
+def unstoppable(writers: Writers, users: Collection[str]) -> list[Difference]:
+    """Return who could go on writing: sessions of `users`, who are quoted (see `privileged`)."""
     found = [each for each in writers.sessions if sql_text(each.user) in users]
     if not found:
         return []
     shown = ", ".join(f"{each.user} (session {each.id})" for each in found[:_SHOWN])
     return [
         Difference(
-            "ignores_read_only",
+            IGNORES_READ_ONLY,
             f"{len(found)} sessions on the source may write although it is read only: {shown};"
             " take CONNECTION_ADMIN, READ_ONLY ADMIN and SUPER from them, or end them",
         )

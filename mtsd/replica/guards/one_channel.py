@@ -109,6 +109,11 @@ async def claim_source(
                 if beside is None:
                     await write(connection, [tables.replace_rules(rules.text()), *then])
                     return {other.name: other.rules for other in others}
+        except asyncio.CancelledError:
+            # An answer is still to come, and would be taken for that of the release. Whoever
+            # cancels closes the session, which releases it too.
+            alone = False
+            raise
         finally:
             if alone:
                 await release_locks(connection, [start])

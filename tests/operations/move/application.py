@@ -6,8 +6,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final, Self
 
@@ -84,26 +84,29 @@ def wait_until(holds: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def killed_at(text: str, folder: Path, *words: str, by: signal.Signals = signal.SIGKILL) -> int:
-    """Run a command in a process of its own, and kill it once its report has that text.
+@contextmanager
+def begun(text: str, folder: Path, *words: str) -> Iterator["subprocess.Popen[bytes]"]:
+    """Start a move in a process of its own; go on once its report (begun.txt) has that text.
 
-    Returns its exit status.
+    What it says is in said.txt. On a slow machine it may have ended by then.
     """
-    report = folder / "killed.txt"
+    report = folder / "begun.txt"
     report.unlink(missing_ok=True)
     command = [sys.executable, "-m", "mtsd", *words, "--report", str(report)]
     said = folder / "said.txt"
-    with (
-        said.open("wb") as out,
-        subprocess.Popen(command, stdout=out, stderr=out) as process,
-    ):
+    with said.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=out) as process:
         wait_until(
             lambda: (
                 process.poll() is not None
                 or (report.exists() and text in report.read_text(encoding="utf-8"))
             )
         )
-        # It may have ended in this moment.
         assert process.poll() in {None, 0}, said.read_text(encoding="utf-8")
+        yield process
+
+
+def killed_at(text: str, folder: Path, *words: str, by: signal.Signals = signal.SIGKILL) -> int:
+    """Kill a move once its report (begun.txt) has that text; return its exit status."""
+    with begun(text, folder, *words) as process:
         process.send_signal(by)
         return process.wait(60)

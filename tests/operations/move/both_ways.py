@@ -8,9 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, post
+from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, fetch_status, post
 from tests.fix_daemon import command
-from tests.operations.move.application import wait_until
+from tests.operations.move.application import ACCOUNT, Application, wait_until
+from tests.operations.move.moving import ROWS, SHOP
 from tests.replica.daemon_process import DaemonProcess
 from tests.servers.pair import Pair
 
@@ -35,6 +36,45 @@ def both_ways(pair: Pair, folder: Path) -> Iterator[tuple[DaemonProcess, DaemonP
             wait_until(partial(has_ended, daemon))
 
 
+@contextmanager
+def switching(
+    pair: Pair, folder: Path, *more: str
+) -> Iterator[tuple[DaemonProcess, DaemonProcess, Application]]:
+    """Replicate a shop that an application writes to; in the end it has lost nothing.
+
+    `more` is run on the source before.
+    """
+    with pair:
+        source, target = pair.source, pair.target
+        target.sql("SET GLOBAL read_only = ON")
+        source.sql("; ".join((SHOP, "ALTER DATABASE shop CHARACTER SET utf8mb4", *more)))
+        with both_ways(pair, folder) as (forth, reverse):
+            forth.start()
+            forth.wait_until_caught_up()
+            # Two families have no accounts in common.
+            for server in (source, target):
+                server.sql(f"SET sql_log_bin = 0; {ACCOUNT}")
+            with Application(source, target) as application:
+                application.wait_for(20)
+                yield forth, reverse, application
+                application.wait_for(20)
+            wait_until(lambda: target.sql(ROWS) == source.sql(ROWS))
+            rows = [what for _, what in source.sql(ROWS)]
+            assert len(set(rows)) == len(rows)
+            assert set(rows) >= application.acknowledged
+        pair.discard()
+
+
+def keeps_up(daemon: DaemonProcess) -> bool:
+    """Return whether a daemon, whoever started it, is connected, and has nearly caught up."""
+    try:
+        status = fetch_status(daemon.folder / "mtsd.sock")
+    except DaemonUnavailableError:
+        return False
+    lag = None if status is None or status.state != "running" else status.lag_seconds
+    return lag is not None and lag < 1.0
+
+
 def has_ended(daemon: DaemonProcess) -> bool:
     """Stop a daemon that a switch has started; return whether it has ended."""
     try:
@@ -53,7 +93,7 @@ def words_of(line: str, forth: DaemonProcess, reverse: DaemonProcess) -> list[st
 
 
 def switch(
-    line: str, forth: DaemonProcess, reverse: DaemonProcess, *more: str, status: int = 0
+    line: str, forth: DaemonProcess, reverse: DaemonProcess, *more: str, status: int | None = 0
 ) -> str:
     """Run a line of the page; return what is said."""
     words = words_of(line, forth, reverse)

@@ -1,6 +1,7 @@
 """What a move finds, or leaves, half way: gaps, locks, channels, fences; on real servers."""
 
 import asyncio
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from mtsd.operations.move.takeover import Found, place_of
 from mtsd.wire.replica_words import MYSQL_REPLICA
 from mtsd.wire.traits import read_traits
 from tests.fix_daemon import catch_up, command, stops
+from tests.operations.move.application import begun, wait_until
 from tests.operations.move.moving import (
     HELD,
     PARALLEL,
@@ -31,6 +33,13 @@ from tests.servers.mysqld import GTIDS, NO_GTIDS
 from tests.servers.pair import Pair
 
 pytestmark = [pytest.mark.servers, pytest.mark.long]
+
+
+STOPPING = "SELECT 1 FROM information_schema.processlist WHERE info LIKE 'STOP REPLICA%'"
+
+
+def takeover_of(daemon: DaemonProcess) -> tuple[str, ...]:
+    return ("takeover", "--execute", "--admin-user", "root", "--config", str(daemon.config))
 
 
 def settings_of(daemon: DaemonProcess) -> Settings:
@@ -146,3 +155,75 @@ def test_a_target_without_position_tables_can_be_fenced_off(tmp_path: Path) -> N
         assert "was handed over to somebody" in stops(daemon)
         asyncio.run(remove_fence(settings))
         catch_up(daemon)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("what", ["command", "server"])
+def test_by_file_killed_while_gaps_are_filled(tmp_path: Path, what: str) -> None:
+    with Pair(NO_GTIDS, {**NO_GTIDS, **PARALLEL}) as pair:
+        source, target = pair.source, pair.target
+        shop_by_itself(pair, MYSQL_REPLICA, "SOURCE_AUTO_POSITION = 0", HELD)
+        wait_for_rows(pair)
+        with past_a_lock(pair):
+            target.kill()
+        target.start()
+        daemon = configured(pair, tmp_path)
+        with closing(target.client()) as client, client.cursor() as cursor:
+            client.begin()
+            cursor.execute("INSERT INTO shop.held VALUES (1)")
+            with begun("applier has stopped by itself", tmp_path, *takeover_of(daemon)) as process:
+                if what == "command":
+                    process.kill()
+                    process.wait(60)
+                    assert "as after a takeover that was killed" in command(daemon, "takeover")
+                    said = move(daemon, "takeover", "--timeout", "3", status=3)
+                    assert "it took longer than 3 s" in said
+                    assert "Everything is as it was before" in said
+                else:
+                    target.kill()
+                    assert process.wait(200) == 3
+                    said = (tmp_path / "said.txt").read_text()
+                    assert "do it by hand: on the target: STOP REPLICA" in said
+        if what == "server":
+            target.start()
+        said = move(daemon, "takeover")
+        assert "taken over: " in said
+        assert target.sql("SELECT * FROM shop.held") == [(1,)]
+        insert(source, "by mtsd")
+        catch_up(daemon)
+        assert target.sql(ROWS) == source.sql(ROWS)
+        pair.discard()
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("what", ["command", "server"])
+def test_by_gtid_killed_while_a_stop_fills_gaps(tmp_path: Path, what: str) -> None:
+    with Pair(GTIDS, {**GTIDS, **PARALLEL}) as pair:
+        source, target = pair.source, pair.target
+        shop_by_itself(pair, MYSQL_REPLICA, "SOURCE_AUTO_POSITION = 1", HELD)
+        wait_for_rows(pair)
+        daemon = configured(pair, tmp_path)
+        with (
+            past_a_lock(pair),
+            begun("STOP REPLICA", tmp_path, *takeover_of(daemon)) as process,
+        ):
+            if what == "command":
+                wait_until(lambda: bool(target.sql(STOPPING)))
+                process.kill()
+                process.wait(60)
+                # The server goes on with the statement, whose session holds the move's lock.
+                said = move(daemon, "takeover", status=3)
+                assert "another move is under way" in said
+            else:
+                target.kill()
+                assert process.wait(200) == 3
+        if what == "server":
+            target.start()
+        wait_until(lambda: not target.sql(STOPPING))
+        said = move(daemon, "takeover")
+        assert "equal at GTID" in said
+        insert(source, "by mtsd")
+        catch_up(daemon)
+        assert target.sql("SELECT * FROM shop.held") == [(1,)]
+        assert target.sql(ROWS) == source.sql(ROWS)
+        pair.discard()

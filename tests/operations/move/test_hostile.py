@@ -1,19 +1,16 @@
 """Switches where somebody is in the way: all is put back, or one line says what to do."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 import pymysql
 import pytest
 
-from tests.operations.move.application import ACCOUNT, Application, wait_until
-from tests.operations.move.both_ways import both_ways, switch, words_of
-from tests.operations.move.moving import ROWS, SHOP
+from tests.operations.move.application import ACCOUNT, begun, wait_until
+from tests.operations.move.both_ways import keeps_up, switch, switching, words_of
 from tests.pages.shell import Page
-from tests.replica.daemon_process import DaemonProcess
 from tests.servers.mysqld import GTIDS, Server
 from tests.servers.pair import Pair
 
@@ -27,47 +24,11 @@ WEAK = "CREATE USER weak IDENTIFIED BY 'weak'; GRANT PROCESS, RELOAD, SELECT, EV
 
 
 @contextmanager
-def switching(folder: Path) -> Iterator[tuple[Pair, DaemonProcess, DaemonProcess, Application]]:
-    """Replicate a shop that an application writes to; in the end it has lost nothing."""
-    with Pair(GTIDS, GTIDS) as pair:
-        source, target = pair.source, pair.target
-        target.sql("SET GLOBAL read_only = ON")
-        source.sql(f"{SHOP}; {ACCOUNT}; {WEAK}")
-        with both_ways(pair, folder) as (forth, reverse):
-            forth.start()
-            forth.wait_until_caught_up()
-            with Application(source, target) as application:
-                application.wait_for(10)
-                yield pair, forth, reverse, application
-                application.wait_for(10)
-            wait_until(lambda: target.sql(ROWS) == source.sql(ROWS))
-            rows = [what for _, what in source.sql(ROWS)]
-            assert len(set(rows)) == len(rows)
-            assert set(rows) >= application.acknowledged
-        pair.discard()
-
-
-@contextmanager
 def held(server: Server, statement: str) -> Iterator[None]:
     """Let a session keep what it has got by a statement."""
     with closing(server.client()) as client, client.cursor() as cursor:
         cursor.execute(statement)
         yield
-
-
-@contextmanager
-def begun(text: str, folder: Path, *words: str) -> Iterator["subprocess.Popen[bytes]"]:
-    """Start a move in a process of its own; go on once its report has that text."""
-    report = folder / "begun.txt"
-    report.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "mtsd", *words, "--report", str(report)]
-    said = folder / "said.txt"
-    with said.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=out) as process:
-        wait_until(
-            lambda: process.poll() is not None or (report.exists() and text in report.read_text())
-        )
-        assert process.poll() is None, said.read_text()
-        yield process
 
 
 def is_open(server: Server) -> bool:
@@ -78,8 +39,8 @@ def is_open(server: Server) -> bool:
 def test_whoever_locks_the_source_stops_a_switch_and_nothing_of_it_comes_later(
     tmp_path: Path, lock: str
 ) -> None:
-    with switching(tmp_path) as (pair, forth, reverse, application):
-        source, target = pair.source, pair.target
+    with switching(Pair(GTIDS, GTIDS), tmp_path, WEAK) as (forth, reverse, application):
+        source, target = forth.source, forth.target
         everything = lock == LOCKS[0]
         if everything:
             with held(source, lock):
@@ -105,8 +66,8 @@ def test_whoever_locks_the_source_stops_a_switch_and_nothing_of_it_comes_later(
 
 
 def test_who_is_in_the_way_is_named(tmp_path: Path) -> None:
-    with switching(tmp_path) as (pair, forth, reverse, application):
-        source, target = pair.source, pair.target
+    with switching(Pair(GTIDS, GTIDS), tmp_path, WEAK) as (forth, reverse, application):
+        source, target = forth.source, forth.target
         # An admin who lacks a right is found before the pause.
         (tmp_path / "weak.pw").write_text("weak")
         wait_until(lambda: target.sql("SELECT 1 FROM mysql.user WHERE user = 'weak'") == [(1,)])
@@ -144,6 +105,7 @@ def test_who_is_in_the_way_is_named(tmp_path: Path) -> None:
             client.begin()
             cursor.execute("INSERT INTO shop.orders (what) VALUES ('never')")
             words = (*words_of(THERE, forth, reverse), *longer)
+            wait_until(partial(keeps_up, forth))
             with begun("left open", tmp_path, *words) as process:
                 said = switch(THERE, forth, reverse, status=3)
                 assert "another move is under way" in said
@@ -156,8 +118,8 @@ def test_who_is_in_the_way_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("act", ["starts its daemon", "waits until the target has all", "wakes"])
 @pytest.mark.parametrize("which", ["source", "target"])
 def test_a_server_that_is_killed_in_the_middle(tmp_path: Path, act: str, which: str) -> None:
-    with switching(tmp_path) as (pair, forth, reverse, application):
-        source, target = pair.source, pair.target
+    with switching(Pair(GTIDS, GTIDS), tmp_path, WEAK) as (forth, reverse, application):
+        source, target = forth.source, forth.target
         server = target if which == "target" else source
         words = words_of(THERE, forth, reverse)
         with begun(act, tmp_path, *words) as process:
@@ -177,8 +139,8 @@ def test_a_server_that_is_killed_in_the_middle(tmp_path: Path, act: str, which: 
 
 
 def test_position_tables_that_somebody_locks(tmp_path: Path) -> None:
-    with switching(tmp_path) as (pair, forth, reverse, application):
-        source, target = pair.source, pair.target
+    with switching(Pair(GTIDS, GTIDS), tmp_path, WEAK) as (forth, reverse, application):
+        source, target = forth.source, forth.target
         words = (*words_of(THERE, forth, reverse), *SOON)
         with begun("waits until the target has all", tmp_path, *words) as process:
             try:

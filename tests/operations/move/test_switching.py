@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from mtsd.config.settings import FilterSettings
 from mtsd.control.status import Status
 from mtsd.operations.move.accounts import lacking, privileges_in
+from mtsd.operations.move.one_sided import Event, events_that_go_on, filtered, more_sources
 from mtsd.operations.move.steps import Act, Heading, Journey, MoveStatement
 from mtsd.operations.move.switching import (
     BY_A_SWITCH,
@@ -26,9 +28,11 @@ from mtsd.operations.move.writers import ServerSession, Writers, cut_off, sessio
 from mtsd.wire.exchange import Value
 from mtsd.wire.replica_status import replica_status
 
-MYSQL = Switch("there", "back", Opened(False, False), Opened(True, False), events=("`a`.`e`",))
+MYSQL = Switch(
+    "there", "back", Opened(False, False), Opened(True, False), events=("`a`.`e`",), scheduler=True
+)
 STRICT = replace(MYSQL, target=Opened(True, True), kill=True)
-MARIADB = Switch("there", "back", Opened(False, None), Opened(True, None))
+MARIADB = replace(MYSQL, source=Opened(False, None), target=Opened(True, None))
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,10 @@ class World:
     back_begun: bool = False
     back_runs: bool = False
     back_stands_by: bool = False
+    scheduled: bool = True
+    """The source runs its events."""
+    events_gone: bool = False
+    """The target runs them."""
 
     def after(self, act: Act) -> "World":
         """Return the world after an act."""
@@ -57,6 +65,7 @@ class World:
                 return replace(self, forth_fenced=False)
             case "restart":
                 assert not self.forth_fenced
+                assert not self.back_stands_by
                 return replace(self, forth_runs=True)
             case "begin":
                 # What the way back writes, it may write now.
@@ -70,6 +79,8 @@ class World:
                 return replace(self, back_runs=True)
             case "stop back":
                 return replace(self, back_runs=False, back_stands_by=False)
+            case "events gone":
+                return replace(self, events_gone=True)
             case "forget back":
                 assert not self.back_runs
                 return replace(self, back_begun=False)
@@ -81,6 +92,8 @@ class World:
         now = self.source if statement.server == "source" else self.target
         name, _, value = statement.sql.removeprefix("SET GLOBAL ").partition(" = ")
         on = value == "ON"
+        if name == "event_scheduler":
+            return replace(self, scheduled=on)
         if name == "super_read_only":
             now = Opened(on or now.read_only, on)
         else:
@@ -99,6 +112,8 @@ class World:
             assert self.source.read_only
         if not self.source.read_only:
             assert not self.back_runs
+        elif not self.source.super_read_only:
+            assert self.events_gone or not self.scheduled, "what events write stays there"
 
 
 @pytest.mark.parametrize("switch", [MYSQL, STRICT, MARIADB], ids=["MySQL", "strict", "MariaDB"])
@@ -236,3 +251,19 @@ def test_accounts_need_on_the_target_what_they_have_on_the_source() -> None:
     (missing,) = lacking({"'app'@'%'": app}, {}, same_family=False)
     assert "'app'@'%' is not there" in missing.text
     assert lacking({"'app'@'%'": app}, {"'app'@'%'": less}, same_family=False) == []
+
+
+def test_what_would_be_on_one_server_only_is_named() -> None:
+    assert filtered([("there", FilterSettings())]) == []
+    (found,) = filtered([("there", FilterSettings()), ("back", FilterSettings(do_db=("a",)))])
+    assert found.text.startswith("[filter] of back has do_db = ['a']: ")
+    assert more_sources([], []) == []
+    row: dict[str, Value] = {"Channel_Name": "east", "Source_Host": "db0", "Source_Port": 3306}
+    (found,) = more_sources([replica_status(row)], ["west"])
+    assert "reads from db0:3306 (channel 'east'); mtsd's channel 'west'" in found.text
+    # A definer without such a right is stopped by read_only.
+    events = (Event("`a`.`e`", "root@%"), Event("`a`.`f`", "app@%"), Event("`a`.`g`", "gone@%"))
+    may = {"root@%": privileges_in(["GRANT SUPER ON *.* TO x"]), "app@%": privileges_in([])}
+    (found,) = events_that_go_on(events, may)
+    assert "`a`.`e` of root@%;" in found.text
+    assert events_that_go_on(events[1:], may) == []

@@ -27,7 +27,7 @@ def killed(verb: str, at: str, daemon: DaemonProcess) -> str:
     more = ("--watch", "0.1") if verb == "handover" else ()
     given = ("--execute", "--admin-user", "root", "--config", str(daemon.config))
     killed_at(at, daemon.folder, verb, *given, *more)
-    said = (daemon.folder / "killed.txt").read_text(encoding="utf-8")
+    said = (daemon.folder / "begun.txt").read_text(encoding="utf-8")
     if not is_done(verb, target):
         said += move(daemon, verb, *more)
     assert is_done(verb, target), said
