@@ -7,7 +7,7 @@ from threading import Event, Thread
 from tests.load.mixed import Mix, MixedLoad
 from tests.servers.pair import Pair
 
-MIX = Mix(statement_format=True, create_select=True)
+MIX = Mix(statement_format=True, create_select=True, over_max=False)
 
 
 @contextmanager

@@ -31,6 +31,7 @@ __all__ = ["Mix", "MixedLoad"]
 class MixedLoad:
     """The load on `server`: databases d0, d1, …, one with an odd name, small ones e0, e1, ….
 
+    The small ones are there for transactions of more than 16 databases, if there are any.
     `ledger` knows which transactions have committed (see journal.audit). With `tolerant`, lost
     connections do not end a run: its workers connect again, for `timeout` seconds at most. One
     server takes one load: a second would use the same numbers.
@@ -103,7 +104,9 @@ class MixedLoad:
                     " VALUES ('0000-00-00', '0000-00-00', '0000-00-00', '0'), (0, 0, 0, 0)"
                 ),
             ]
-        scripts += [tables.odd(), tables.small()]
+        scripts.append(tables.odd())
+        if self._mix.over_max:
+            scripts.append(tables.small())
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(self._run_script, scripts))
         self._run_script(tables.special(self.databases[0], self.databases[-1]))

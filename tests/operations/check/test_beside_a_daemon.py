@@ -11,7 +11,7 @@ from mtsd.operations.check import checking
 from mtsd.operations.check.facts import TargetFacts
 from mtsd.operations.check.reading.servers import read_target
 from mtsd.wire.connection import Connection
-from tests.load.mixed import MixedLoad
+from tests.load.mixed import Mix, MixedLoad
 from tests.operations.checked import told
 from tests.replica.daemon_process import DaemonProcess
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Options
@@ -33,7 +33,7 @@ def test_a_position_that_moves_is_not_past_the_sources_end(
 ) -> None:
     monkeypatch.setattr(checking, "read_target", read_target_late)
     with Pair(gtids, gtids) as pair, DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
-        load = MixedLoad(pair.source, seed=5, databases=2)
+        load = MixedLoad(pair.source, seed=5, databases=2, mix=Mix(over_max=False))
         load.prepare()
         with load.running(rate=60):
             daemon.wait_until_caught_up()

@@ -12,7 +12,7 @@ import pytest
 from tests.fix_servers import wait_for
 from tests.load.compare import differences
 from tests.load.journal import audit
-from tests.load.mixed import MixedLoad
+from tests.load.mixed import Mix, MixedLoad
 from tests.replica.daemon_process import DaemonProcess
 from tests.replica.guards.resting import RESTS_S, at_rest
 from tests.servers.mysqld import GTIDS, Server
@@ -83,7 +83,7 @@ def test_each_transaction_comes_once(legs: str, kills: int, tmp_path: Path) -> N
         ]
         for server in servers:
             stack.callback(server.discard)
-        load = MixedLoad(servers[0], seed=kills, databases=3)
+        load = MixedLoad(servers[0], seed=kills, databases=2, mix=Mix(over_max=False))
         load.prepare()
         if is_circle:
             servers[1].sql("CREATE DATABASE own; CREATE TABLE own.t (a INT PRIMARY KEY, v INT)")
@@ -93,7 +93,7 @@ def test_each_transaction_comes_once(legs: str, kills: int, tmp_path: Path) -> N
                 stack.enter_context(leg.daemon)
                 leg.daemon.wait_until_running()
         ending = Event()
-        threads = [Thread(target=lambda: load.run(until=ending, rate=60))]
+        threads = [Thread(target=lambda: load.run(until=ending, rate=40))]
         if is_circle:
             threads.append(Thread(target=write, args=(servers[1], ending)))
         for thread in threads:

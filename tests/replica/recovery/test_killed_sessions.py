@@ -30,6 +30,7 @@ SETTINGS: dict[str, Value] = {
 }
 
 RETRIES = 4
+MIX = Mix(statement_format=True)
 
 
 def sessions(server: Server) -> list[int]:
@@ -48,7 +49,7 @@ def test_killed_at_random(kills: int, tmp_path: Path) -> None:
             server.sql(
                 "SET sql_log_bin = 0; CREATE USER mtsd_here@'%'; GRANT ALL ON *.* TO mtsd_here@'%'"
             )
-        load = MixedLoad(pair.source, seed=kills, databases=2, mix=Mix(statement_format=True))
+        load = MixedLoad(pair.source, seed=kills, databases=2, mix=MIX)
         load.prepare()
         with DaemonProcess(pair.source, pair.target, tmp_path, SETTINGS) as daemon:
             with load.running(rate=60):
@@ -139,7 +140,7 @@ def test_interrupted_transactions_are_retried(policy: str, tmp_path: Path) -> No
             server.sql(
                 "SET sql_log_bin = 0; CREATE USER mtsd_here@'%'; GRANT ALL ON *.* TO mtsd_here@'%'"
             )
-        load = MixedLoad(pair.source, seed=5, databases=2, mix=Mix(statement_format=True))
+        load = MixedLoad(pair.source, seed=5, databases=2, mix=MIX)
         load.prepare()
         with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
             daemon.wait_until_caught_up()

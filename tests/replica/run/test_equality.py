@@ -39,7 +39,7 @@ LONG = pytest.mark.long
 def test_backlog(name: str, transactions: int, tmp_path: Path) -> None:
     source_options = GTIDS if name != "one by one" else NO_GTIDS
     with Pair(source_options, GTIDS) as pair:
-        load = MixedLoad(pair.source, seed=1, databases=3)
+        load = MixedLoad(pair.source, seed=1, databases=2)
         load.prepare()
         load.run(transactions=transactions)
         with DaemonProcess(pair.source, pair.target, tmp_path, SETTINGS[name]) as daemon:
@@ -56,10 +56,12 @@ def test_backlog(name: str, transactions: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("seconds", [2, pytest.param(20, marks=LONG)])
 def test_live(source_options: dict[str, str], seconds: int, tmp_path: Path) -> None:
     with Pair(source_options, GTIDS) as pair:
-        load = MixedLoad(pair.source, seed=2, databases=3, mix=Mix(statement_format=True))
+        load = MixedLoad(
+            pair.source, seed=2, databases=2, mix=Mix(statement_format=True, over_max=False)
+        )
         load.prepare()
         stopping = Event()
-        thread = Thread(target=lambda: load.run(seconds=seconds, until=stopping, rate=400))
+        thread = Thread(target=lambda: load.run(seconds=seconds, until=stopping, rate=250))
         with DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
             thread.start()
             daemon.wait_until_running()

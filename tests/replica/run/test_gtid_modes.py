@@ -11,6 +11,7 @@ import pytest
 from mtsd.model.fault_points import FaultPoint
 from mtsd.model.gtid import GtidSet
 from tests.fix_daemon import SIGKILLED, command
+from tests.fix_loads import MIX
 from tests.load.compare import differences
 from tests.load.journal import audit
 from tests.load.mixed import Mix, MixedLoad
@@ -51,9 +52,7 @@ def test_the_target_has_executed_what_the_source_has(
     with Pair(GTIDS, target) as pair:
         settings = of_mode(mode)
         daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
-        load = MixedLoad(
-            pair.source, seed=3, databases=2, mix=Mix(statement_format=True, create_select=True)
-        )
+        load = MixedLoad(pair.source, seed=3, databases=2, mix=MIX)
         load.prepare()
         pair.source.sql(
             "SET gtid_next = '3e11fa47-71ca-11e1-9e33-c80aa9429562:7'; BEGIN; COMMIT;"
@@ -62,7 +61,7 @@ def test_the_target_has_executed_what_the_source_has(
             "INSERT INTO tagged.t VALUES (1); INSERT INTO tagged.t VALUES (2)"
         )
         stopping = Event()
-        thread = Thread(target=lambda: load.run(until=stopping, rate=60))
+        thread = Thread(target=lambda: load.run(until=stopping, rate=30))
         thread.start()
         try:
             for _ in range(3):
@@ -284,10 +283,12 @@ def test_the_source_is_switched_to_gtids_and_back(target: Options, tmp_path: Pat
     source: Options = {**NO_GTIDS, "enforce_gtid_consistency": "ON"}
     with Pair(source, target) as pair:
         daemon = DaemonProcess(pair.source, pair.target, tmp_path, SETTINGS)
-        load = MixedLoad(pair.source, seed=5, databases=2, mix=Mix(statement_format=True))
+        load = MixedLoad(
+            pair.source, seed=5, databases=2, mix=Mix(statement_format=True, over_max=False)
+        )
         load.prepare()
         stopping = Event()
-        thread = Thread(target=lambda: load.run(until=stopping, rate=60))
+        thread = Thread(target=lambda: load.run(until=stopping, rate=30))
         thread.start()
         try:
             for mode in SWITCHES:

@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
 
 LONG = [pytest.mark.long, pytest.mark.timeout(900)]
 HEARTBEAT_S = 0.4
+MIX = Mix(statement_format=True, over_max=False)
 SETTINGS: dict[str, Value] = {
     "replica.pending_jobs_size_max": 262_144,
     "replica.batch_bytes": 65_536,
@@ -77,7 +78,7 @@ def test_a_bad_network(seed: int, faults: int, tmp_path: Path) -> None:
             "source.tls": "required" if secured == 0 else "disabled",
             "target.tls": "required" if secured == 1 else "disabled",
         }
-        load = MixedLoad(pair.source, seed=seed, databases=2, mix=Mix(statement_format=True))
+        load = MixedLoad(pair.source, seed=seed, databases=2, mix=MIX)
         load.prepare()
         daemon = stack.enter_context(DaemonProcess(pair.source, pair.target, tmp_path, settings))
         with load.running(rate=60):
@@ -112,7 +113,7 @@ def test_servers_killed_in_the_middle_of_a_group(
             "source.port": proxy.port,
             "replica.pending_jobs_size_max": hold,
         }
-        load = MixedLoad(pair.source, seed=7, databases=2, tolerant=True)
+        load = MixedLoad(pair.source, seed=7, databases=2, mix=MIX, tolerant=True)
         load.prepare()
         pair.source.sql(
             "CREATE DATABASE a; CREATE TABLE a.t (id INT AUTO_INCREMENT PRIMARY KEY, v BLOB)"

@@ -13,7 +13,7 @@ import pytest
 from mtsd.control.stop_file import StopFile
 from tests.load.compare import differences
 from tests.load.journal import audit
-from tests.load.mixed import MixedLoad
+from tests.load.mixed import Mix, MixedLoad
 from tests.replica.daemon_process import DaemonProcess
 from tests.servers.mysqld import Server
 from tests.servers.pair import Pair
@@ -44,14 +44,14 @@ def wait_until_at_work(daemon: DaemonProcess) -> None:
 
 def test_sigterm_under_load(tmp_path: Path) -> None:
     with Pair() as pair:
-        load = MixedLoad(pair.source, seed=11, databases=2)
+        load = MixedLoad(pair.source, seed=11, databases=2, mix=Mix(over_max=False))
         load.prepare()
         stopping = Event()
-        thread = Thread(target=lambda: load.run(until=stopping, rate=150))
+        thread = Thread(target=lambda: load.run(until=stopping, rate=100))
         thread.start()
         daemon = DaemonProcess(pair.source, pair.target, tmp_path)
         try:
-            for _ in range(4):
+            for _ in range(3):
                 daemon.start()
                 daemon.wait_until_running()
                 wait_until_at_work(daemon)
