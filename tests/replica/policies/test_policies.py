@@ -143,7 +143,7 @@ def test_one_database_over_all_workers(policy: str, tmp_path: Path) -> None:
             daemon.wait_until_caught_up()
             status = daemon.status()
             assert status is not None
-            assert all(worker.groups > 100 for worker in status.workers)
+            assert all(worker.groups for worker in status.workers)
             assert status.parallel_type == ("logical_clock" if policy == "auto" else policy)
             assert bool(status.parallel_type_because) == (policy == "auto")
             assert daemon.stop() == 0
@@ -205,7 +205,7 @@ def test_group_commits_of_mariadb(workers: int, tmp_path: Path) -> None:
             daemon.wait_until_caught_up()
             status = daemon.status()
             assert status is not None
-            assert all(worker.groups > 100 for worker in status.workers)
+            assert all(worker.groups for worker in status.workers)
             assert len(status.workers) == max(workers, 1)
             assert daemon.stop() == 0
         assert unequal(pair.source, pair.target) == []
@@ -314,7 +314,7 @@ ONE_AT_A_TIME: Final = Lock()
 def change_families(server: Server, number: int) -> None:
     chance = random.Random(number)
     with closing(server.client("a")) as client, client.cursor() as cursor:
-        for step in range(300):
+        for step in range(150):
             change = chance.choice(CHANGES)
             row, other = chance.randrange(8), chance.randrange(8)
             try:

@@ -50,7 +50,10 @@ OF_MARIADB = (
 
 @contextmanager
 def defining(source: Server, definitions: tuple[str, ...]) -> Iterator[None]:
-    """Run definitions on a source, over and over, during the block."""
+    """Run definitions on a source, over and over, during the block.
+
+    No more of them than a target keeps up with: what it is behind costs time, and shows nothing.
+    """
     stopping = Event()
 
     def define() -> None:
@@ -58,6 +61,7 @@ def defining(source: Server, definitions: tuple[str, ...]) -> Iterator[None]:
             while not stopping.is_set():
                 for definition in definitions:
                     cursor.execute(definition)
+                    time.sleep(0.02)
 
     thread = Thread(target=define)
     thread.start()
@@ -71,7 +75,7 @@ def defining(source: Server, definitions: tuple[str, ...]) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("target", "kills"),
     [
-        ("11.8", 5),
+        ("11.8", 4),
         *(pytest.param(series, 80, marks=LONG) for series in ("10.11", "11.8", "9.7")),
     ],
 )
