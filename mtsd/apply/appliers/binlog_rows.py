@@ -1,6 +1,6 @@
 """Rows passed on undecoded, using the BINLOG statement."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 
@@ -24,6 +24,7 @@ from mtsd.apply.rows.bundle import (
     together,
 )
 from mtsd.apply.rows.streaming import RowStream
+from mtsd.apply.rows.unchecked_updates import UncheckedUpdates
 from mtsd.apply.session.aside import drawn
 from mtsd.apply.session.lost_changes import row_gone
 from mtsd.apply.session.session import TargetSession, next_gtid
@@ -65,6 +66,7 @@ class BinlogRows:
         self._tables = tables
         self._known = tables.known
         self._states = tables.states
+        self._unchecked = UncheckedUpdates(self._known.keyed)
         self._preserves = preserves
         self._by_clock = by_clock
         self._reached = reached
@@ -121,7 +123,7 @@ class BinlogRows:
         groups = transaction.groups
         change = WorkerRowChange(self._position.workers, transaction.row, transaction.before)
         maps: set[bytes] = set()
-        rest = row_statements(groups, self._chunk_bytes, change, maps, by_clock=self._by_clock)
+        rest = self._statements(groups, change, maps)
         is_small = sum(group.size for group in groups) <= ENOUGH
         first: list[bytes] = []
         # What is large is made while it is sent, aside.
@@ -158,7 +160,14 @@ class BinlogRows:
     ) -> Iterable[bytes]:
         """Return the statements of a run of groups, the last one with the change."""
         last = change if run[-1] is groups[-1] else None
-        return row_statements(run, self._chunk_bytes, last, by_clock=self._by_clock)
+        return self._statements(run, last)
+
+    def _statements(
+        self, run: Sequence[Group], last: WorkerRowChange | None, maps: set[bytes] | None = None
+    ) -> Iterator[bytes]:
+        return row_statements(
+            run, self._chunk_bytes, last, maps, by_clock=self._by_clock, unchecked=self._unchecked
+        )
 
     async def send(self, bundle: Bundle, *, follows: bool) -> int:
         """See `RowWriter`."""

@@ -9,6 +9,7 @@ from pybase64 import b64encode
 
 from mtsd.apply.position.worker_info import WorkerRowChange
 from mtsd.apply.rows.row_joining import LARGEST, joined
+from mtsd.apply.rows.unchecked_updates import UncheckedUpdates
 from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.groups.rewrite import statements_of
 from mtsd.model.errors import NeedsPersonError
@@ -126,14 +127,15 @@ def row_statements(
     table_maps: set[bytes] | None = None,
     *,
     by_clock: bool = False,
+    unchecked: UncheckedUpdates | None = None,
 ) -> Iterator[bytes]:
     """Yield the events of groups of rows in as few statements as possible, each of `chunk_bytes`.
 
     Consecutive groups whose row events all have the same flags are merged, and those whose keys are
-    known are `joined`, with `by_clock` all of them; a group whose own events differ in flags is
-    left as it is. `change`, the worker's row, goes into the last statement; after changes of system
-    tables, which cannot share a statement with other tables (error 1428), it is a statement of its
-    own. The table maps found are added to `table_maps`.
+    known are `joined`, with `by_clock` all of them, and what is `unchecked` follows apart; a group
+    whose own events differ in flags is left as it is. `change`, the worker's row, goes into the
+    last statement; after changes of system tables, which cannot share a statement with other tables
+    (error 1428), it is a statement of its own. The table maps found are added to `table_maps`.
     """
     largest = min(LARGEST, chunk_bytes // 4)
     run: list[bytes] = []
@@ -146,7 +148,10 @@ def row_statements(
         if separate or row_flags is None or row_flags != flags:
             run.extend(joined(keyed, largest, by_clock=by_clock))
             keyed = []
-            yield from statements_of(run, chunk_bytes, merge=True, table_maps=table_maps)
+            for more, part in _apart(unchecked, run, flags, largest):
+                yield from statements_of(
+                    part, chunk_bytes, merge=True, table_maps=table_maps, more_flags=more
+                )
             run = []
             flags = row_flags
         if flags is not None and not separate and (by_clock or group.keys is not NO_KEYS):
@@ -162,11 +167,25 @@ def row_statements(
             keyed = []
             run.extend(rows)
     run.extend(joined(keyed, largest, by_clock=by_clock))
+    *parts, (more, run) = _apart(unchecked, run, flags, largest)
+    for flags_too, part in parts:
+        yield from statements_of(
+            part, chunk_bytes, merge=True, table_maps=table_maps, more_flags=flags_too
+        )
     if change is not None and not separate:
-        run.extend(change.events(groups[-1].rows[-1], flags or 0))
-    yield from statements_of(run, chunk_bytes, merge=True, table_maps=table_maps)
+        run.extend(change.events(groups[-1].rows[-1], (flags or 0) | more))
+    yield from statements_of(run, chunk_bytes, merge=True, table_maps=table_maps, more_flags=more)
     if change is not None and separate:
         yield b"".join(change.events(groups[-1].rows[-1], 0))
+
+
+def _apart(
+    unchecked: UncheckedUpdates | None, run: list[bytes], flags: int | None, largest: int
+) -> Sequence[tuple[int, list[bytes]]]:
+    """Return the run in parts, each with the flags that its row events have besides."""
+    if unchecked is None or not run or flags is None:
+        return [(0, run)]
+    return unchecked.apart(run, flags, largest)
 
 
 def table_maps(events: Iterable[bytes]) -> Iterator[bytes]:

@@ -23,7 +23,7 @@ LARGEST: Final = 1 << 16
 """Bytes of a joined event, at most: larger ones are not applied faster."""
 
 
-class _Head:
+class AlikeRows:
     """What row events have in common that can be one event; of the same there is one object.
 
     That is the table, `origin` (from the time to the server id), and `rest` (from the extra data to
@@ -33,7 +33,7 @@ class _Head:
 
     __slots__ = ("is_update", "origin", "rest", "rows_at", "table")
 
-    def __init__(self, table: "_Table", kind: int, origin: bytes, rest: bytes) -> None:
+    def __init__(self, table: "MappedTable", kind: int, origin: bytes, rest: bytes) -> None:
         self.table = table
         self.is_update = kind in UPDATE_KINDS
         self.origin = origin
@@ -41,7 +41,7 @@ class _Head:
         self.rows_at = 27 + len(rest)
 
 
-class _Table:
+class MappedTable:
     """A table by its table map: all groups of a file have the same event (see `Grouper`)."""
 
     __slots__ = ("_heads", "_latest", "event", "table_id")
@@ -49,11 +49,11 @@ class _Table:
     def __init__(self, event: bytes, table_id: int) -> None:
         self.event = event
         self.table_id = table_id
-        self._heads: dict[tuple[bytes, bytes], _Head] = {}
-        self._latest: dict[int, _Head] = {}
+        self._heads: dict[tuple[bytes, bytes], AlikeRows] = {}
+        self._latest: dict[int, AlikeRows] = {}
         """By event type."""
 
-    def head(self, event: bytes) -> _Head | None:
+    def head(self, event: bytes) -> AlikeRows | None:
         """Return what a row event of this table has in common with others; None if it is wide."""
         kind = event[4]
         latest = self._latest.get(kind)
@@ -73,7 +73,7 @@ class _Table:
         rest = event[27:at]
         known = self._heads.get((origin, rest))
         if known is None:
-            known = self._heads[origin, rest] = _Head(self, kind, origin, rest)
+            known = self._heads[origin, rest] = AlikeRows(self, kind, origin, rest)
         self._latest[kind] = known
         return known
 
@@ -84,9 +84,9 @@ class _Layers:
     __slots__ = ("_ends", "_layers", "_newest", "_numbers", "_offset", "_tables", "_up_to")
 
     def __init__(self) -> None:
-        self._tables: dict[bytes, _Table] = {}
+        self._tables: dict[bytes, MappedTable] = {}
         """By table map."""
-        self._layers: list[dict[_Head, list[bytes]]] = []
+        self._layers: list[dict[AlikeRows, list[bytes]]] = []
         self._ends: dict[Hashable, int] = {}
         """By key: the layer behind the group that was the last to change it."""
         self._offset = 0
@@ -141,10 +141,10 @@ class _Layers:
         self._up_to.append(max(end, self._up_to[-1]) if self._up_to else end)
         return True
 
-    def _put(self, events: list[tuple[_Head, bytes]], at: int) -> int:
+    def _put(self, events: list[tuple[AlikeRows, bytes]], at: int) -> int:
         """Put a group's events into layers from that one on; return the one behind them."""
         layers = self._layers
-        before: _Head | None = None
+        before: AlikeRows | None = None
         for head, event in events:
             # An update of a row that was updated before is not found, in one event, by a server
             # that scans the table for all rows of an event at once (HASH_SCAN).
@@ -160,12 +160,12 @@ class _Layers:
                 known.append(event)
         return at + 1
 
-    def _described(self, group: Group) -> list[tuple[_Head, bytes]] | None:
+    def _described(self, group: Group) -> list[tuple[AlikeRows, bytes]] | None:
         """Return the row events of a group, each with its head; None if one is of another form."""
-        heads: list[tuple[_Head, bytes]] = []
+        heads: list[tuple[AlikeRows, bytes]] = []
         known = self._tables
-        tables: dict[int, _Table] = {}
-        table: _Table | None = None
+        tables: dict[int, MappedTable] = {}
+        table: MappedTable | None = None
         for step in group.steps:
             if type(step) is not Rows:
                 return None
@@ -173,7 +173,7 @@ class _Layers:
                 if event[4] == _TABLE_MAP:
                     table = known.get(event)
                     if table is None:
-                        table = known[event] = _Table(event, table_id_of(event))
+                        table = known[event] = MappedTable(event, table_id_of(event))
                     tables[table.table_id] = table
                     continue
                 table_id = table_id_of(event)
@@ -191,24 +191,29 @@ class _Layers:
         """Append what the layers contain, with a table map before each event, and empty them."""
         for layer in self._layers:
             for head, events in layer.items():
-                table_map = head.table.event
-                rows_at = head.rows_at
-                pieces: list[bytes] = []
-                size = 0
-                for event in events:
-                    if pieces and size + len(event) > largest:
-                        into.append(table_map)
-                        into.append(b"".join(pieces))
-                        pieces = []
-                        size = 0
-                    pieces.append(event[rows_at:] if pieces else event)
-                    size += len(event)
-                into.append(table_map)
-                into.append(b"".join(pieces))
+                join_alike(head, events, largest, into)
         self._layers = []
         self._ends = {}
         self._numbers = []
         self._up_to = []
+
+
+def join_alike(head: AlikeRows, events: list[bytes], largest: int, into: list[bytes]) -> None:
+    """Append events with the same head as few ones, each after its table map."""
+    table_map = head.table.event
+    rows_at = head.rows_at
+    pieces: list[bytes] = []
+    size = 0
+    for event in events:
+        if pieces and size + len(event) > largest:
+            into.append(table_map)
+            into.append(b"".join(pieces))
+            pieces = []
+            size = 0
+        pieces.append(event[rows_at:] if pieces else event)
+        size += len(event)
+    into.append(table_map)
+    into.append(b"".join(pieces))
 
 
 def joined(

@@ -31,8 +31,10 @@ class TableFacts:
     """A table of the target.
 
     `engine` is in lower case. `checks`, `key_parts` and `partitioning` are expressions: of CHECK
-    constraints, of functional keys, and of what the table is partitioned by. `reached` are the
-    tables that cascades of foreign keys lead to from here, without their own `reached`.
+    constraints, of functional keys, and of what the table is partitioned by. `keyed` are the
+    columns that its keys and foreign keys name. It `is_referred` to if a foreign key leads here,
+    which only a MySQL is asked for. `reached` are the tables that cascades of foreign keys lead to
+    from here, without their own `reached`.
     """
 
     name: Name
@@ -43,6 +45,9 @@ class TableFacts:
     key_parts: tuple[str, ...] = ()
     partitioning: tuple[str, ...] = ()
     versioned: bool = False
+    keyed: frozenset[str] = frozenset()
+    has_foreign_key: bool = False
+    is_referred: bool = False
     definition: bytes = b""
     """What tells its definition from another one: the same for the same columns, keys, options."""
     reached: tuple["TableFacts", ...] = ()

@@ -2,7 +2,7 @@
 
 A table is read by SHOW CREATE TABLE, which a server answers in a tenth of a millisecond; each view
 of the information schema takes up to ten times as long, and rows may be waiting. What the statement
-does not say is where the cascades of other tables' foreign keys lead from here.
+does not say is which other tables' foreign keys lead here, and where their cascades lead from here.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -25,13 +25,12 @@ from mtsd.wire.understood import understood
 Setting = tuple[bytes, bytes]
 """The statement that sets a state of the session, and the one that leads back; b"": none."""
 NO_SETTING: Final[Setting] = (b"", b"")
-_CASCADES: Final = (
-    b"SELECT DISTINCT unique_constraint_schema,referenced_table_name,constraint_schema,table_name"
+_REFERRING: Final = (
+    b"SELECT DISTINCT unique_constraint_schema,referenced_table_name,constraint_schema,table_name,"
+    b"update_rule NOT IN ('NO ACTION','RESTRICT') OR delete_rule NOT IN ('NO ACTION','RESTRICT')"
     b" FROM information_schema.referential_constraints"
     b" WHERE unique_constraint_catalog='def'"
     b" AND (unique_constraint_schema,referenced_table_name) IN (%b)"
-    b" AND (update_rule NOT IN ('NO ACTION','RESTRICT')"
-    b" OR delete_rule NOT IN ('NO ACTION','RESTRICT'))"
 )
 """With the catalog, MySQL finds them by an index; otherwise it reads all foreign keys."""
 
@@ -61,6 +60,7 @@ class FactsReader:
         """
         facts: dict[Name, TableFacts] = {}
         children: dict[Name, set[Name]] = {}
+        parents: set[Name] = set()
         asked: set[Name] = set()
         # Otherwise each step of a chain of cascades waits for the answer to the one before.
         left = set(names).union(*(self._reached.get(name, ()) for name in names))
@@ -68,17 +68,28 @@ class FactsReader:
             asked |= left
             tables, referring = await self._read(connection, sorted(left), state)
             facts |= tables
-            for parent, child in referring:
-                children.setdefault(_folded(parent), set()).add(child)
+            for parent, child, cascades in referring:
+                parents.add(_folded(parent))
+                if cascades:
+                    children.setdefault(_folded(parent), set()).add(child)
             left = set().union(*children.values()) - asked
-        return {name: self._with_reached(name, facts, children) for name in names if name in facts}
+        return {
+            name: replace(
+                self._with_reached(name, facts, children), is_referred=_folded(name) in parents
+            )
+            for name in names
+            if name in facts
+        }
 
     async def _read(
         self, connection: Connection, names: Sequence[Name], state: Setting
-    ) -> tuple[dict[Name, TableFacts], Iterable[tuple[Name, Name]]]:
-        """Return those of the tables that are there, and which tables their cascades lead to."""
+    ) -> tuple[dict[Name, TableFacts], Iterable[tuple[Name, Name, bool]]]:
+        """Return those of the tables that are there, and which tables refer to them.
+
+        Of each that does, also whether its foreign key cascades.
+        """
         shows = [*map(_show, names)]
-        asked = [_CASCADES % literals.tables(names)] if self._cascades else []
+        asked = [_REFERRING % literals.tables(names)] if self._cascades else []
         try:
             shown, answers = await _in_state(connection, state, shows, asked)
         except ServerError as error:
@@ -93,7 +104,7 @@ class FactsReader:
             if rows and (facts := self._tables.of(name, str(rows[0][1]))) is not None
         }
         rules = [*chain.from_iterable(answers)]
-        return tables, [((str(a), str(b)), (str(c), str(d))) for a, b, c, d in rules]
+        return tables, [((str(a), str(b)), (str(c), str(d)), bool(e)) for a, b, c, d, e in rules]
 
     def _with_reached(
         self,

@@ -8,7 +8,7 @@ source opens its tables anew, share one reading.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +16,7 @@ from mtsd.apply.session.family import TARGETS
 from mtsd.apply.tables.computed_tables import is_computed
 from mtsd.apply.tables.facts import Name, TableFacts
 from mtsd.apply.tables.facts_reading import NO_SETTING, FactsReader, Setting
+from mtsd.apply.tables.foreign_keys_concerned import keyed_columns
 from mtsd.apply.tables.generated_keys import needs_version
 from mtsd.apply.tables.misread_tables import misread, reasons_for, why_denied, why_misread
 from mtsd.apply.tables.statement_words import loose_words, loosely
@@ -49,9 +50,9 @@ class KnownTable:
 
     `without_transactions`: it cannot roll back. `computed`: the target computes something from its
     rows. `needs_version`: of BINLOG, see `mtsd.apply.tables.generated_keys`. `refused` or
-    `denied`: its rows may not be applied by BINLOG. `reached` are the tables that its cascades lead
-    to, by their names, `loosely`, whatever their database. `definitions` tell what it is, and these
-    are, from others.
+    `denied`: its rows may not be applied by BINLOG. `keyed` as in `keyed_columns`. `reached` are
+    the tables that its cascades lead to, by their names, `loosely`, whatever their database.
+    `definitions` tell what it is, and these are, from others.
     """
 
     without_transactions: bool = False
@@ -59,6 +60,7 @@ class KnownTable:
     needs_version: bool = False
     refused: Refused | None = None
     denied: ServerError | None = None
+    keyed: tuple[int, ...] = ()
     reached: frozenset[str] = _NO_TABLES
     definitions: tuple[bytes, ...] = ()
 
@@ -87,9 +89,9 @@ class KnownTables:
     """
 
     __slots__ = (
-        "_by_binlog", "_clock", "_events", "_format", "_known", "_most", "_others", "_plain",
-        "_reader", "_readings", "_reasons", "_safe", "_server", "_source", "engines", "forgotten",
-        "layouts",
+        "_by_binlog", "_clock", "_events", "_format", "_keyed", "_known", "_most", "_others",
+        "_plain", "_reader", "_readings", "_reasons", "_safe", "_server", "_source", "engines",
+        "forgotten", "layouts",
     )  # fmt: skip
 
     def __init__(
@@ -109,6 +111,7 @@ class KnownTables:
         """Those of each table, the oldest first."""
         self._safe: set[bytes] = set()
         self._plain: set[bytes] = set()
+        self._keyed: dict[bytes, tuple[int, ...]] = {}
         self._others: set[bytes] = set()
         """Those that were not what was known of them."""
         self._reader = FactsReader(server.flavour)
@@ -131,6 +134,11 @@ class KnownTables:
     def are_plain(self, table_maps: Collection[bytes]) -> bool:
         """Return whether nothing is computed from rows of these tables, as far as is known."""
         return self._plain.issuperset(table_maps)
+
+    @property
+    def keyed(self) -> Mapping[bytes, tuple[int, ...]]:
+        """The `keyed_columns`, by Table_map event, of the tables that have any."""
+        return self._keyed
 
     def of(self, table_maps: Iterable[bytes]) -> dict[bytes, KnownTable]:
         """Return what is known of those of the tables that are."""
@@ -235,6 +243,7 @@ class KnownTables:
         self._events.clear()
         self._safe.clear()
         self._plain.clear()
+        self._keyed.clear()
         self._others.clear()
         self._readings.clear()
         self.layouts.clear()
@@ -243,6 +252,7 @@ class KnownTables:
         self._known.pop(event, None)
         self._safe.discard(event)
         self._plain.discard(event)
+        self._keyed.pop(event, None)
         self.layouts.pop(event, None)
 
     def _forget_older(self, names: Iterable[Name], asked_for: Collection[bytes]) -> None:
@@ -261,6 +271,8 @@ class KnownTables:
         events[event] = None
         if not table.computed:
             self._plain.add(event)
+        if table.keyed:
+            self._keyed[event] = table.keyed
         special = table.without_transactions or table.needs_version
         if not (special or table.refused or table.denied):
             self._safe.add(event)
@@ -299,6 +311,7 @@ class KnownTables:
             needs_version=self._by_binlog and needs_version(facts, table, self._server),
             refused=why_misread(facts, self._reasons),
             denied=reading.denied,
+            keyed=keyed_columns(facts, len(table.column_types)),
             reached=frozenset(loosely(each.name[1]) for each in facts.reached) or _NO_TABLES,
             definitions=tuple(each.definition for each in (facts, *facts.reached)),
         )

@@ -68,7 +68,8 @@ def shown_table(name: Name, text: str) -> TableFacts | None:
     columns: list[ColumnFacts] = []
     checks: list[str] = []
     key_parts: list[str] = []
-    has_primary_key = False
+    has_primary_key = has_foreign_key = False
+    keyed: set[str] = set()
     for clause in _split(tokens[opening + 1 : closing]):
         checks += _behind(statement, clause, b"CHECK")
         if _is_name(clause[0]):
@@ -76,6 +77,10 @@ def shown_table(name: Name, text: str) -> TableFacts | None:
             continue
         kinds = _words(clause[:3])
         has_primary_key = has_primary_key or b"PRIMARY" in kinds
+        is_foreign = b"FOREIGN" in kinds
+        has_foreign_key = has_foreign_key or is_foreign
+        if is_foreign or b"KEY" in kinds:
+            keyed.update(_named_first(statement, clause))
         if kinds[:1] != [b"CONSTRAINT"] and b"KEY" in kinds:
             key_parts += _functional_parts(statement, clause)
     options = tokens[closing + 1 :]
@@ -88,6 +93,8 @@ def shown_table(name: Name, text: str) -> TableFacts | None:
         tuple(key_parts),
         tuple(_partitioning(statement, options)),
         versioned=_follow(options, b"WITH", b"SYSTEM", b"VERSIONING"),
+        keyed=frozenset(keyed),
+        has_foreign_key=has_foreign_key,
     )
 
 
@@ -144,6 +151,14 @@ def _functional_parts(statement: _Text, clause: Sequence[Token]) -> Iterator[str
     for part in _split(clause[opening + 1 : _closing(clause, opening)]):
         if _is_symbol(part[0], b"("):
             yield statement.of(part[: _closing(part, 0) + 1])
+
+
+def _named_first(statement: _Text, clause: Sequence[Token]) -> Iterator[str]:
+    """Yield the names in the first parentheses: what a key is of."""
+    opening = next((at for at, token in enumerate(clause) if _is_symbol(token, b"(")), None)
+    if opening is not None:
+        inside = clause[opening : _closing(clause, opening)]
+        yield from (statement.name(token) for token in inside if _is_name(token))
 
 
 def _engine(options: Sequence[Token]) -> str:

@@ -56,7 +56,12 @@ def with_database(event: bytes, database: str) -> bytes:
 
 
 def statements_of(
-    events: Iterable[bytes], limit: int, *, merge: bool, table_maps: set[bytes] | None = None
+    events: Iterable[bytes],
+    limit: int,
+    *,
+    merge: bool,
+    table_maps: set[bytes] | None = None,
+    more_flags: int = 0,
 ) -> Iterator[bytes]:
     """Yield row events with their table maps as statements of at most `limit` bytes.
 
@@ -65,8 +70,8 @@ def statements_of(
     has STMT_END. With `merge`, a statement combines as many statements of the source as fit: all
     row events must have equal flags. Without it, the source's statements are split only if they
     exceed `limit`. A new one begins where a table id is reused for another definition. The
-    distinct table maps found are added to `table_maps`. Raises BinlogError if a row event has no
-    table map before it.
+    distinct table maps found are added to `table_maps`. Row events get `more_flags`. Raises
+    BinlogError if a row event has no table map before it.
     """
     put_length = _LENGTH.pack_into
     known: dict[bytes, bytes] = {}
@@ -106,7 +111,7 @@ def statements_of(
             maps[table_id] = known[table_id]
         row = bytearray(event)
         put_length(row, 9, length)
-        row[25] &= _NOT_STMT_END
+        row[25] = row[25] & _NOT_STMT_END | more_flags
         rows.append(row)
         size += more
         if not merge and event[25] & STMT_END:

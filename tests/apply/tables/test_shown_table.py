@@ -55,6 +55,8 @@ def test_a_table_of_mysql() -> None:
         checks=("((`a-b` < 10))",),
         key_parts=("((`a-b` * 2))", "(lower(`e`))"),
         partitioning=("((`a-b` - 1))", "(`bits`)"),
+        keyed=frozenset({"my_row_id", "a-b", "late", "e"}),
+        has_foreign_key=True,
     )
 
 
@@ -72,6 +74,7 @@ def test_a_table_of_mariadb() -> None:
         ),
         checks=("(`a` > 0)", "(json_valid(`j`))", "(`a` < 9)"),
         versioned=True,
+        keyed=frozenset({"a", "e"}),
     )
 
 
