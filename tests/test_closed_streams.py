@@ -39,11 +39,12 @@ def test_a_reader_that_is_gone(command: tuple[str, ...], tmp_path: Path) -> None
     assert done.returncode == (NEEDS_PERSON if command == ("check",) else 0)
 
 
-def test_the_daemon_without_standard_error(tmp_path: Path) -> None:
-    """It has nowhere to log, and runs."""
+@pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-"])
+def test_the_daemon_without_standard_streams(closed: str, tmp_path: Path) -> None:
+    """It has nowhere to log, and runs; no connection takes the place of a stream."""
     config = configured(tmp_path)
     with subprocess.Popen(
-        ["sh", "-c", 'exec "$0" -m mtsd run --config "$1" 2>&-', sys.executable, str(config)],
+        ["sh", "-c", f'exec "$0" -m mtsd run --config "$1" {closed}', sys.executable, str(config)],
         cwd=ROOT,
     ) as process:
         try:

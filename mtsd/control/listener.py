@@ -4,12 +4,13 @@ It is given routes that change nothing; the commands of a daemon are on its Unix
 """
 
 import asyncio
+import errno
 from collections.abc import Iterable
 from typing import Final
 
 from mtsd.control.http import answer_one
 from mtsd.control.routes import Route, Routes
-from mtsd.model.errors import NeedsPersonError
+from mtsd.model.errors import NeedsPersonError, system_reason
 
 _MAX_CLIENTS: Final = 32
 """At once: what is more is disconnected, so that no client uses up the process's descriptors."""
@@ -40,9 +41,11 @@ class Listener:
         try:
             self._server = await asyncio.start_server(self._answer, host, port)
         except OSError as error:
+            reason = system_reason(error)
+            if error.errno == errno.EADDRINUSE:
+                reason += ": if another daemon is there, give this one an address of its own"
             raise ListenError(
-                f"cannot listen on {self._address}: {error.strerror or error}: is another daemon"
-                " there? Give this one its own address ([status] listen)"
+                f"cannot listen on {self._address} ([status] listen): {reason}"
             ) from error
 
     def stop(self) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mtsd.control.http import answer_one
 from mtsd.control.routes import Route, Routes
-from mtsd.model.errors import NeedsPersonError
+from mtsd.model.errors import NeedsPersonError, system_reason
 
 _BACKLOG = 16
 _TIMEOUT = 1.0
@@ -74,7 +74,7 @@ async def _listener(path: Path) -> socket.socket:
     except OSError as error:
         listener.close()
         raise StatusSocketError(
-            f"cannot create the status socket {path}: {error.strerror or error}"
+            f"cannot create the status socket {path}: {system_reason(error)}"
         ) from error
     except BaseException:
         listener.close()

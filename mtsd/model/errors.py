@@ -1,6 +1,8 @@
 """What can go wrong, by what has to be done about it."""
 
+import errno
 import re
+from typing import Final
 
 from mtsd.model.outcome.failed_group import FailedGroup
 from mtsd.model.position import Position
@@ -95,6 +97,17 @@ class ServerError(MtsdError):
     def fit(self, text: str) -> str:
         """Return another text of the server about the same statement, fit to be shown."""
         return without_quoted(text) if self._is_concealed else text
+
+
+_NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE})
+
+
+def system_reason(error: OSError) -> str:
+    """Return a system's error in words, with what to do where it is about this process itself."""
+    reason = error.strerror or str(error)
+    if error.errno in _NO_DESCRIPTORS:
+        reason += ": let mtsd open more files (LimitNOFILE of its unit, or ulimit -n)"
+    return reason
 
 
 _QUOTED = re.compile(r"""(?<![A-Za-z])['"`](?:.*['"`]|.*)""", re.DOTALL)

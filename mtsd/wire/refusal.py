@@ -8,7 +8,7 @@ import socket
 import ssl
 
 from mtsd.model.error_numbers import ER, FULL_NUMBERS, NOT_ALLOWED
-from mtsd.model.errors import MtsdError, NeedsPersonError, ServerError
+from mtsd.model.errors import MtsdError, NeedsPersonError, ServerError, system_reason
 from mtsd.model.server import Flavour
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.family import SERVERS
@@ -168,7 +168,7 @@ def _of_their_certificate(endpoint: Endpoint, error: ssl.SSLCertVerificationErro
 def unreachable(endpoint: Endpoint, error: BaseException) -> str:
     """Describe in one line why there is no connection, for a possibly transient error."""
     role, key = endpoint.role, "unix_socket" if endpoint.unix_socket else "host and port"
-    reason = getattr(error, "strerror", None) or str(error)
+    reason = system_reason(error) if isinstance(error, OSError) else str(error)
     if isinstance(error, socket.gaierror):
         return f"host {endpoint.host!r} cannot be resolved ({reason}): check [{role}] host"
     if isinstance(error, ConnectionRefusedError | FileNotFoundError):

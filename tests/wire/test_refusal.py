@@ -1,12 +1,15 @@
 """What a person is told of a server that refuses something."""
 
+import errno
+import os
+
 import pytest
 
 from mtsd.model.error_numbers import ER
 from mtsd.model.errors import ServerError
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.failure import BUSY
-from mtsd.wire.refusal import number_and_reason, refused
+from mtsd.wire.refusal import number_and_reason, refused, unreachable
 
 TARGET = Endpoint("target", "127.0.0.1", 3307, "", "mtsd", "")
 
@@ -31,3 +34,8 @@ def test_a_refused_login_has_its_number_and_one_full_stop() -> None:
     number, reason = number_and_reason(error)
     assert number == ER.ACCOUNT_HAS_BEEN_LOCKED
     assert "Account is locked. Unlock it" in reason
+
+
+def test_a_process_that_may_open_no_more_files_says_which() -> None:
+    told = unreachable(TARGET, OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
+    assert "Too many open files: let mtsd open more files (LimitNOFILE" in told
