@@ -111,8 +111,8 @@ def status_of(
     doing = known.doing
     if known.obstacle:
         error = known.obstacle_error
-        reason = f": error {error.number}: {error.text}" if error is not None else ""
-        doing = f"{known.obstacle}{reason}"
+        number = f"error {error.number}: " if error is not None and error.number else ""
+        doing = known.obstacle if error is None else f"{known.obstacle}: {number}{error.text}"
     skipped_ever = past.skipped_ever if statistics is None else statistics.skipped_ever
     common = Status(
         state=state_of(known.phase, source=source, target=target, obstacle=bool(known.obstacle)),

@@ -57,7 +57,7 @@ ALERTS: Final = (
     Alert(
         "MtsdWaitsForTarget", f'{metrics.STATE.name}{{state="waiting"}} == 1', "2m", "critical",
         "the target takes no changes",
-        "A full disk, or read_only: mtsd status says which. It goes on by itself.",
+        "A full disk, read_only, or it hangs: mtsd status says which. It goes on by itself.",
     ),
     Alert(
         "MtsdLag", f"{metrics.LAG_BEYOND.name} > 60", "5m", "warning",
@@ -75,7 +75,8 @@ ALERTS: Final = (
     Alert(
         "MtsdTargetAnswersSlowly", f"{metrics.TARGET_WAIT.name} > 60", "1m", "warning",
         "a worker has waited for the target's answer for more than a minute",
-        "mtsd status names the statement and its connection; SHOW PROCESSLIST on the target.",
+        "mtsd status names the statement and its connection; SHOW PROCESSLIST on the target, and"
+        " its error log: a full disk.",
     ),
     Alert(
         "MtsdSourceLogRunsOut", f"{metrics.RETENTION.name} < {DAY_S}", "10m", "critical",

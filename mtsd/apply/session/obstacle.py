@@ -1,7 +1,8 @@
-"""A target that takes no change for a while: its disk is full, or it is read-only.
+"""A target that takes no change for a while: its disk is full, it is read-only, or it hangs.
 
 A disk is full for an hour, and read_only is set by whoever moves a server. Nothing of what fails
-because of that remains, so it is tried again without end. All who meet the obstacle say so in one
+because of that remains, so it is tried again without end. A server that hangs is waited for, since
+nobody knows what it has done. All who meet the obstacle say so in one
 place: the log has one line for all workers, the status a state.
 """
 
@@ -15,12 +16,13 @@ from typing import Final, Self
 import structlog
 
 from mtsd.model.error_numbers import FULL_NUMBERS
-from mtsd.model.errors import ServerError
+from mtsd.model.errors import ConnectionLostError, ServerError
 from mtsd.wire.link import LinkError, Outage
 from mtsd.wire.refusal import is_read_only, remedy_of
 
 FULL: Final = "the target's disk is full"
 READ_ONLY: Final = "the target is read-only"
+SILENT: Final = "the target does not answer"
 _NO_SPACE: Final = re.compile(
     r"No space left on device|Disk quota exceeded|\b(?:errno|error|Errcode):? 28\b"
 )
@@ -73,18 +75,32 @@ class Obstacles:
     def met(self, who: str, error: ServerError, pause: float) -> None:
         """Note that `who` tries again after `pause` seconds because of an error."""
         what = obstacle_of(error)
+        waited = self._noted(who, what, LinkError(error.number, error.text, self._wall()))
+        if waited is not None:
+            event = f"waiting: {what}"
+            log.warning(
+                event, error=error.number, text=error.text, waited_s=waited,
+                remedy=remedy_of(error), again_in_s=round(pause, 2),
+            )  # fmt: skip
+
+    def silent(self, who: str, error: ConnectionLostError) -> None:
+        """Note that sessions wait for the target, and that it takes no new one, as `who` finds."""
+        waited = self._noted(who, SILENT, LinkError(0, str(error), self._wall()))
+        if waited is not None:
+            event = f"waiting: {SILENT}"
+            log.warning(
+                event, text=str(error), waited_s=waited,
+                remedy="It hangs, or the network is cut: see whether anybody can log in there",
+            )  # fmt: skip
+
+    def _noted(self, who: str, what: str, error: LinkError) -> int | None:
+        """Return for how many seconds that has lasted, where it is to be told now."""
         self._waiting[who] = what
-        self.error = LinkError(error.number, error.text, self._wall())
+        self.error = error
         now = self._clock()
         if self._outage is None:
             self._outage = Outage(now)
-        if self._outage.is_due(what, now):
-            event = f"waiting: {what}"
-            log.warning(
-                event,
-                error=error.number, text=error.text, waited_s=round(now - self._outage.began),
-                remedy=remedy_of(error), again_in_s=round(pause, 2),
-            )  # fmt: skip
+        return round(now - self._outage.began) if self._outage.is_due(what, now) else None
 
     def passed(self, who: str) -> None:
         """Note that the target has taken what `who` has tried again."""

@@ -134,7 +134,7 @@ class _Announcing:
     def _say(self) -> None:
         if self._obstacles is None or not self._obstacles.what:
             log.warning(
-                "waiting for the target: SHOW PROCESSLIST there shows what for",
+                "waiting for the target: SHOW PROCESSLIST there shows what for, or its error log",
                 connection=self._connection, waited_s=round(self._loop.time() - self._began),
                 statement=self._statement[:_SHOWN].decode("utf-8", "replace"),
             )  # fmt: skip

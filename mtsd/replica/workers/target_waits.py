@@ -88,7 +88,8 @@ class TargetWaits:
         self._next = now + _NEXT_WORD_S
         long.sort(key=lambda wait: -wait.seconds)
         log.warning(
-            "workers wait for the target's answer: SHOW PROCESSLIST there tells what for",
+            "workers wait for the target's answer: SHOW PROCESSLIST there tells what for, or its"
+            " error log (a full disk)",
             waiting=len(long), workers=self._workers, longest_s=round(long[0].seconds),
             at=[_described(wait) for wait in long[:_MAX_SHOWN]],
         )  # fmt: skip

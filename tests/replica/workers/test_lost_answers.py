@@ -5,11 +5,13 @@ import contextlib
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from threading import Event
 
 import pytest
 import uvloop
 
+from mtsd.apply.session.obstacle import SILENT, Obstacles, wait_out_obstacles
 from mtsd.model.errors import ConnectionLostError
 from mtsd.replica.workers.lost_answers import AnswerTimeouts, LostAnswers, OpenSession
 from mtsd.wire.connection import Connection
@@ -51,6 +53,35 @@ async def watched(proxy: Proxy, server: Server) -> AsyncIterator[Connection]:
     finally:
         looking.cancel()
         connection.close()
+
+
+async def test_a_target_that_hangs_is_told_and_keeps_its_sessions(server: Server) -> None:
+    wait_out_obstacles(obstacles := Obstacles())
+    with Proxy(server) as proxy:
+        endpoint = Endpoint("target", "127.0.0.1", proxy.port, "", "root", "", connect_timeout=0.3)
+        connection = await Connection.open(replace(endpoint, connect_timeout=60.0))
+        looks = LostAnswers(
+            CurrentEndpoint(endpoint),
+            lambda: [OpenSession(connection.thread_id, connection.awaited, connection.close)],
+            AnswerTimeouts(look_period=0.05, asked=0.1, awaited=0.1, idle=0),
+        )
+        looking = asyncio.create_task(looks.run())
+        proxy.stall(60)
+        asking = asyncio.create_task(connection.run(b"DO 1", 1))
+        await until(lambda: obstacles.what == SILENT)
+        assert obstacles.error is not None
+        assert "no answer from 127.0.0.1" in obstacles.error.text
+        proxy.stall(0)
+        await asyncio.wait_for(asking, 60)
+        await until(lambda: not obstacles.what)
+        looking.cancel()
+        connection.close()
+
+
+async def until(reached: Callable[[], bool]) -> None:
+    """Return once it is; the limit of the test is what ends it otherwise."""
+    while not reached():  # noqa: ASYNC110 - nothing tells it
+        await asyncio.sleep(0.02)
 
 
 async def test_one_that_never_comes(server: Server) -> None:
