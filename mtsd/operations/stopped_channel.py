@@ -28,6 +28,7 @@ from mtsd.replica.recovery.recovery import (
     require_usable,
     unsettled,
 )
+from mtsd.schedule.done.executed_groups import ExecutedGroups, recovered
 from mtsd.schedule.done.worker_row import WorkerRow
 from mtsd.wire.connection import Connection
 
@@ -55,6 +56,12 @@ class StoppedChannel:
     stopped: StoppedGroup | None
     """The group that the last run stopped at; it may have been applied since."""
     skipped: tuple[SkippedGroup, ...]
+
+    @property
+    def executed(self) -> ExecutedGroups:
+        """The groups past the low-water mark that have been applied."""
+        number = self.row.mark.number if self.row is not None else 0
+        return recovered(number, (row.executed for row in self.workers))
 
     @property
     def highest_number(self) -> int:

@@ -1,7 +1,7 @@
 """Runs switches there and back under a load, kills some, and tells what that came to."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -55,6 +55,8 @@ class Tally:
     seconds: float = 0.0
     fastest: int = 0
     """Transactions in the fastest second."""
+    not_done: list[str] = field(default_factory=list)
+    """What refused switches, or those that were put back, have said."""
     wrong: list[str] = field(default_factory=list)
     """What is lost, twice, or not equal."""
 
@@ -72,6 +74,8 @@ class Tally:
         if self.killed:
             gone_on = self.killed - self.put_back
             found.append(f"{self.killed} killed: {self.put_back} put back, {gone_on} gone on with")
+        if self.not_done:
+            found.append(f"{len(self.not_done)} not done, such as: {self.not_done[0]}")
         found.append(
             f"{self.rows:,} transactions in {self.seconds:,.0f} s, {self.rows / self.seconds:,.0f}"
             f" a second with the pauses, {self.fastest:,} in the fastest one"
@@ -116,6 +120,7 @@ def acts_of(source: Opened) -> list[str]:
     return [in_words(act) for step in steps for act in step.acts]
 
 
+MOST_ACTS: Final = len(acts_of(Opened(False, False)))
 _ACTS: Final = {*acts_of(Opened(False, False)), *acts_of(Opened(False, None))}
 
 
@@ -134,12 +139,17 @@ def switches(
         rounds = _Rounds(folder, (forth, reverse), tally)
         with Application(pair.source, pair.target, connections=CONNECTIONS) as application:
             began = time.monotonic()
-            for number, act in enumerate(_plan(wanted)):
+            for number, act in enumerate(plan := _plan(wanted)):
                 rounds.one(act)
                 application.wait_for(BETWEEN)
                 if number % _SHOWN_EVERY == 0:
+                    seconds = time.monotonic() - began
                     done = sum(map(len, tally.pauses.values()))
-                    tell(f"{time.monotonic() - began:.0f} s: {done} done, {tally.killed} killed")
+                    left = (len(plan) - number - 1) * seconds / (number + 1)
+                    tell(
+                        f"{seconds:.0f} s: {done} done, {tally.killed} killed,"
+                        f" {len(tally.not_done)} not done; some {left:.0f} s left"
+                    )
             tally.seconds = time.monotonic() - began
         tally.rows, tally.fastest = len(application.acknowledged), application.fastest
         tally.wrong = _wrong(pair, application.acknowledged)
@@ -153,14 +163,15 @@ def _servers(series: str) -> Pair:
     return families(series, "9.7", {"binlog_row_metadata": "FULL"})
 
 
-def _plan(wanted: Wanted) -> Iterator[int | None]:
-    """Yield the number of the act to be killed at, None: of none; spread over all."""
-    most = len(acts_of(Opened(False, False)))
-    kills = [act for _ in range(wanted.kills) for act in range(most)]
+def _plan(wanted: Wanted) -> list[int | None]:
+    """Return the number of the act to be killed at, None: of none; spread over all."""
+    kills = [act for _ in range(wanted.kills) for act in range(MOST_ACTS)]
+    found: list[int | None] = []
     for number in range(max(wanted.times, len(kills))):
         if number < wanted.times:
-            yield None
-        yield from kills[number : number + 1]
+            found.append(None)
+        found += kills[number : number + 1]
+    return found
 
 
 class _Rounds:
@@ -183,7 +194,12 @@ class _Rounds:
         line = self._back if is_there else self._there
         old, new = (forth.target, forth.source)[:: 1 if is_there else -1]
         if act is None:
-            said = switch(line, *self._daemons)
+            said = switch(line, *self._daemons, status=None)
+            if "switched over: " not in said:
+                self._tally.not_done.append(said.splitlines()[-1])
+                if _is_read_only(old) and _is_read_only(new):
+                    self._put_back(line)
+                return
             where = f"{'the source' if is_there else 'the target'}, {new.installation.version}"
             self._tally.pauses.setdefault(where, []).append(pause_in(said))
             report = (self._daemons[0].folder / "report.txt").read_text(encoding="utf-8")
@@ -194,8 +210,13 @@ class _Rounds:
         killed_at(acts[act % len(acts)], self._folder, *words_of(line, *self._daemons))
         self._tally.killed += 1
         if _is_read_only(new):
-            switch(line, *self._daemons, "--put-back")
+            self._put_back(line)
             self._tally.put_back += 1
+
+    def _put_back(self, line: str) -> None:
+        """Put a switch back; once more, as it says itself, where that was not all."""
+        if "put back: " not in switch(line, *self._daemons, "--put-back", status=None):
+            switch(line, *self._daemons, "--put-back")
 
 
 def _is_read_only(server: Server) -> bool:

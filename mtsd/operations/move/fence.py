@@ -1,22 +1,32 @@
 """Sets and removes the fence of a channel on which no daemon runs."""
 
+from collections.abc import Callable
+
 from mtsd.apply.position.handed_over_table import HandedOver
 from mtsd.apply.position.position_tables import PositionTables
 from mtsd.apply.session.retry import write
 from mtsd.config import Settings
-from mtsd.operations.stopped_channel import begin, stopped_channel
+from mtsd.operations.stopped_channel import StoppedChannel, begin, stopped_channel
 from mtsd.replica.core.endpoints import endpoint
 from mtsd.replica.guards.handed_over import read_fence
 from mtsd.wire.connection import Connection
 from mtsd.wire.neutral_session import make_neutral
 
 
-async def set_fence(settings: Settings, to: str, *, command_words: str) -> None:
+async def set_fence(
+    settings: Settings,
+    to: str,
+    *,
+    command_words: str,
+    require: Callable[[StoppedChannel], None] = lambda _: None,
+) -> None:
     """Record that somebody else applies the source now, and by which words it comes back.
 
-    Raises NeedsPersonError if a daemon is running, ServerError, ConnectionLostError.
+    `require` raises if the channel is not as it has to be. Raises NeedsPersonError if a daemon is
+    running, ServerError, ConnectionLostError.
     """
     async with stopped_channel(settings) as channel:
+        require(channel)
         # Without a position there would be no tables, and [source] start would begin all the same.
         await begin(channel)
         fence = HandedOver(to, command_words)

@@ -15,10 +15,11 @@ from mtsd.operations.move.admin import AdminSession
 from mtsd.operations.move.daemons import DaemonOf, until
 from mtsd.operations.move.fence import read_fence_of, remove_fence, set_fence
 from mtsd.operations.move.log_end import LogEnd, read_end
-from mtsd.operations.move.switching import BY_A_SWITCH, TILL_A_SWITCH
+from mtsd.operations.move.switching import BY_A_SWITCH, TILL_A_SWITCH, Opened
 from mtsd.operations.move.writers import ServerSession, read_writers, unstoppable
 from mtsd.operations.position import Meant, reset_position, set_position
 from mtsd.operations.recorded import read_recorded
+from mtsd.operations.stopped_channel import StoppedChannel
 from mtsd.replica.guards.executed_beyond import count_missing
 from mtsd.wire.traits import ServerTraits
 
@@ -47,6 +48,16 @@ class SwitchWishes:
     kill: bool = False
     events: bool = False
     put_back: bool = False
+
+
+async def read_opened(session: AdminSession) -> Opened:
+    """Query whether a server is read only. Raises ServerError, ConnectionLostError."""
+    rows = await session.query(
+        "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only', 'super_read_only')"
+    )
+    found = {str(name).lower(): str(value) for name, value in rows}
+    above = found.get("super_read_only")
+    return Opened(found["read_only"] != "OFF", None if above is None else above == "ON")
 
 
 class SwitchWork:
@@ -78,7 +89,7 @@ class SwitchWork:
         self.proof = ""
         self.tasks = {
             "rehearse": self._rehearse, "cut off": self._cut_off, "applied": self._applied,
-            "quiet": self._quiet, "stop": self._stop, "equal": self._equal, "fence": self._fence,
+            "quiet": self._quiet, "stop": self._stop, "fence": self._fence,
             "unfence": self._unfence, "restart": self._restart, "begin": self._begin,
             "start back": self._start_back, "wake": self._wake, "stop back": self._stop_back,
             "events gone": self._events_gone,
@@ -182,29 +193,29 @@ class SwitchWork:
         await self._forth.stop()
         return ""
 
-    async def _equal(self) -> str:
-        recorded = await read_recorded(self._way_there)
+    async def _fence(self) -> str:
         now = await read_end(self._source, self._traits[0])
-        if recorded is None or self._end is None:
-            raise NeedsPersonError("the position of the replication is gone")
         if now != self._end:
             raise NeedsPersonError(
                 f"somebody has written to the source although it is read only, after {self._end}:"
                 " an account with the right to do so"
             )
-        mark = recorded.channel.mark
-        lacks = now.lacking_in(mark.gtids, mark.position)
-        if lacks or recorded.in_doubt or len(recorded.executed):
-            raise NeedsPersonError(
-                f"the target does not have all of the source: {lacks or 'something is in doubt'}"
-            )
-        return f"equal at {now}"
 
-    async def _fence(self) -> str:
+        def has_all(channel: StoppedChannel) -> None:
+            if channel.row is None:
+                raise NeedsPersonError("the position of the replication is gone")
+            mark = channel.row.mark
+            lacks = now.lacking_in(mark.gtids, mark.position)
+            if lacks or channel.in_doubt or channel.executed:
+                raise NeedsPersonError(
+                    "the target does not have all of the source:"
+                    f" {lacks or 'something is in doubt'}"
+                )
+
         self._fencing = True
         other = "switchover" if self._wishes.back else "switchover --back"
-        await set_fence(self._way_there, BY_A_SWITCH, command_words=other)
-        return ""
+        await set_fence(self._way_there, BY_A_SWITCH, command_words=other, require=has_all)
+        return f"equal at {now}"
 
     async def _unfence(self) -> str:
         if self._stopping:
@@ -235,6 +246,11 @@ class SwitchWork:
         await until(self._back.runs)
         end = await read_end(self._target, self._traits[1])
         await self._wait_for(self._back, end)
+        if not (await read_opened(self._source)).read_only:
+            raise NeedsPersonError(
+                "the source is not read only any more: it was started again, or somebody has set"
+                " that"
+            )
         return "it runs, and has caught up"
 
     async def _events_gone(self) -> str:
@@ -276,4 +292,7 @@ class SwitchWork:
             f"switched over: {count}equal at {end}, pause {milliseconds:,.0f} ms;"
             f" {self._back.replication.config.name} leads back"
         )
-        return ""
+        return (
+            "this lasts until a server's next start: write read_only into the option file of the"
+            " source, and remove it from that of the target"
+        )

@@ -210,8 +210,10 @@ def steps_of(switch: Switch) -> tuple[MoveStep, ...]:
             "replication ends in this direction",
             (
                 Task("stop", f"stops the daemon of {switch.forth}"),
-                Task("equal", "compares its position with the end of the source"),
-                Task("fence", f"{switch.forth} does not start any more"),
+                Task(
+                    "fence",
+                    "compares its position with the end of the source: it does not start any more",
+                ),
             ),
             (Task("unfence", f"{switch.forth} may start again"),),
         ),

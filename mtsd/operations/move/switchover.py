@@ -34,12 +34,11 @@ from mtsd.operations.move.one_sided import (
 from mtsd.operations.move.own_channel import words_of
 from mtsd.operations.move.own_settings import Difference, require_accepted
 from mtsd.operations.move.record import Record
-from mtsd.operations.move.switch_work import SwitchWishes, SwitchWork
+from mtsd.operations.move.switch_work import SwitchWishes, SwitchWork, read_opened
 from mtsd.operations.move.switching import (
     NO_LOG,
     NOT_CROSSED,
     RUNS_BACK,
-    Opened,
     Switch,
     daemon_refusals,
     opened_differences,
@@ -98,8 +97,8 @@ async def switchover(
             switch = Switch(
                 forth.replication.config.name,
                 back.replication.config.name,
-                await _opened(source),
-                await _opened(target),
+                await read_opened(source),
+                await read_opened(target),
                 tuple(each.name for each in events),
                 kill=wishes.kill,
                 # One that was killed has left it off.
@@ -235,15 +234,6 @@ async def _differences(
             )
         )
     return found
-
-
-async def _opened(session: AdminSession) -> Opened:
-    rows = await session.query(
-        "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only', 'super_read_only')"
-    )
-    found = {str(name).lower(): str(value) for name, value in rows}
-    above = found.get("super_read_only")
-    return Opened(found["read_only"] != "OFF", None if above is None else above == "ON")
 
 
 def _users(forth: DaemonOf, back: DaemonOf, admins: SwitchAdmins) -> frozenset[str]:

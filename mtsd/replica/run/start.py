@@ -66,7 +66,7 @@ from mtsd.replica.workers.split_groups import SplitGroups
 from mtsd.replica.workers.stopped_group import record_stopped
 from mtsd.replica.workers.streamed_groups import StreamedGroups
 from mtsd.replica.workers.worker import Worker
-from mtsd.replica.workers.worker_opening import open_worker
+from mtsd.replica.workers.worker_opening import open_worker, opened_together
 from mtsd.source.family import SOURCES
 from mtsd.wire.binlog_status import executed_gtids
 from mtsd.wire.endpoint import CurrentEndpoint
@@ -151,12 +151,13 @@ async def start(
             applied=earlier.applied,
         )
         known = KnownTables(session.traits.server, by_binlog=not as_sql)
-        for index in range(worker_count(settings)):
-            worker = await open_worker(
+        workers += await opened_together(
+            open_worker(
                 index, settings, tables, locks, coordinator, recovered, reached, current,
                 session.traits, known, preserves=preserved is not None, as_sql=as_sql,
-            )  # fmt: skip
-            workers.append(worker)
+            )
+            for index in range(worker_count(settings))
+        )  # fmt: skip
         fold_case = session.traits.lower_case_table_names
         server = session.traits.server
         replicated = filter_of(settings, fold_case=fold_case, target=server, others=others)

@@ -1,5 +1,7 @@
 """A worker with the sessions and the applier that it works with."""
 
+import asyncio
+from collections.abc import Coroutine, Iterable
 from dataclasses import replace
 
 import structlog
@@ -159,6 +161,23 @@ async def open_worker(
         reached,
         open_other,
     )
+
+
+async def opened_together(opening: Iterable[Coroutine[None, None, Worker]]) -> list[Worker]:
+    """Open workers at once, as each one waits for answers; if one cannot be, none is left open.
+
+    Raises what the first one raises that fails.
+    """
+    tasks = [asyncio.create_task(each) for each in opening]
+    try:
+        return await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        for ended in await asyncio.gather(*tasks, return_exceptions=True):
+            if not isinstance(ended, BaseException):
+                ended.applier.close()
+        raise
 
 
 def _goes_by_clock(settings: Settings) -> bool:

@@ -115,19 +115,20 @@ def test_who_is_in_the_way_is_named(tmp_path: Path) -> None:
         application.wait_for(10)
 
 
+# A client that loses its server while it logs in does not close its socket.
+@pytest.mark.filterwarnings("ignore:Exception ignored in:pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("act", ["starts its daemon", "waits until the target has all", "wakes"])
 @pytest.mark.parametrize("which", ["source", "target"])
 def test_a_server_that_is_killed_in_the_middle(tmp_path: Path, act: str, which: str) -> None:
-    with switching(Pair(GTIDS, GTIDS), tmp_path, WEAK) as (forth, reverse, application):
+    pair = Pair(GTIDS, {**GTIDS, "read_only": 1})
+    with switching(pair, tmp_path) as (forth, reverse, application):
         source, target = forth.source, forth.target
         server = target if which == "target" else source
         words = words_of(THERE, forth, reverse)
         with begun(act, tmp_path, *words) as process:
             server.kill()
+            # With what is in its option file; a read_only that was SET is gone.
             server.start()
-            # What it has in its option file; a read_only that was SET is gone.
-            if which == "target" and process.poll() is None:
-                target.sql("SET GLOBAL read_only = ON")
             status = process.wait(200)
         said = (tmp_path / "said.txt").read_text()
         if status:

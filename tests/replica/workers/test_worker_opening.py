@@ -16,7 +16,8 @@ from mtsd.model.errors import ServerError
 from mtsd.model.fault_points import nothing
 from mtsd.replica.core.coordinator import Coordinator
 from mtsd.replica.recovery.recovery import Recovered
-from mtsd.replica.workers.worker_opening import open_worker
+from mtsd.replica.workers.worker import Worker
+from mtsd.replica.workers.worker_opening import open_worker, opened_together
 from mtsd.wire.endpoint import CurrentEndpoint
 from mtsd.wire.traits import ServerTraits
 from tests.apply.sessions import endpoint, open_session
@@ -47,6 +48,31 @@ async def test_its_lock_is_refused() -> None:
         assert [type(error) for error in errors] == [ServerError]
         await becomes_true(server, HAS_ENDED.format(waiting))
         holder.connection.close()
+
+
+async def test_of_several_none_is_left_open() -> None:
+    closed: list[int] = []
+    cancelled = asyncio.Event()
+
+    async def opens(number: int) -> Worker:
+        applier = SimpleNamespace(close=lambda: closed.append(number))
+        return cast("Worker", SimpleNamespace(applier=applier))
+
+    async def fails() -> Worker:
+        await asyncio.sleep(0)
+        raise ServerError(1040, "08004", "Too many connections")
+
+    async def waits() -> Worker:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+        raise AssertionError
+
+    with pytest.raises(ServerError, match="Too many"):
+        await opened_together([opens(1), fails(), waits(), opens(2)])
+    assert closed == [1, 2]
+    assert cancelled.is_set()
 
 
 async def open_first(server: Server, traits: ServerTraits, errors: list[BaseException]) -> None:
