@@ -137,7 +137,7 @@ def test_group_commits_of_mariadb(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("policy", "kills"),
     [
-        pytest.param("logical_clock", 4, marks=SERVERS),
+        pytest.param("logical_clock", 3, marks=SERVERS),
         *(pytest.param(policy, 100, marks=LONGER) for policy in POLICIES),
     ],
 )

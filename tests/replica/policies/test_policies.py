@@ -76,7 +76,7 @@ def test_equal(policy: str, workers: int, loaded: tuple[Server, MixedLoad], tmp_
 @pytest.mark.parametrize(
     ("policy", "kills"),
     [
-        ("row", 4),
+        ("row", 3),
         *(pytest.param(policy, 100, marks=[LONG, pytest.mark.timeout(1800)]) for policy in OTHERS),
     ],
 )

@@ -40,7 +40,7 @@ def sessions(server: Server) -> list[int]:
 
 @pytest.mark.parametrize(
     "kills",
-    [pytest.param(6), pytest.param(150, marks=[pytest.mark.long, pytest.mark.timeout(1800)])],
+    [pytest.param(3), pytest.param(150, marks=[pytest.mark.long, pytest.mark.timeout(1800)])],
 )
 def test_killed_at_random(kills: int, tmp_path: Path) -> None:
     chance = random.Random(kills)

@@ -74,7 +74,7 @@ def test_killed_in_a_replay(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "kills",
-    [pytest.param(8), pytest.param(200, marks=[pytest.mark.long, pytest.mark.timeout(1800)])],
+    [pytest.param(6), pytest.param(200, marks=[pytest.mark.long, pytest.mark.timeout(1800)])],
 )
 def test_killed_at_random(kills: int, tmp_path: Path) -> None:
     with Pair(GTIDS, GTIDS) as pair:
@@ -83,7 +83,7 @@ def test_killed_at_random(kills: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "kills",
-    [pytest.param(4), pytest.param(100, marks=[pytest.mark.long, pytest.mark.timeout(1800)])],
+    [pytest.param(3), pytest.param(100, marks=[pytest.mark.long, pytest.mark.timeout(1800)])],
 )
 def test_killed_under_statements(kills: int, tmp_path: Path) -> None:
     """Without GTIDs on the source, for only then are temporary tables part of transactions."""

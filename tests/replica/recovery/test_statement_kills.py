@@ -20,7 +20,7 @@ LONG = (pytest.mark.long, pytest.mark.timeout(3600))
 @pytest.mark.parametrize(
     ("source", "target", "kills"),
     [
-        ("11.8", "11.8", 4),
+        ("11.8", "11.8", 3),
         *(
             pytest.param(source, target, 50, marks=LONG)
             for source, target in (

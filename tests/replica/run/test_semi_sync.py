@@ -101,8 +101,8 @@ def rows(server: Server) -> set[int]:
 @pytest.mark.parametrize(
     ("series", "point", "kills"),
     [
-        ("9.7", "AFTER_SYNC", 3),
-        ("11.8", "AFTER_COMMIT", 3),
+        ("9.7", "AFTER_SYNC", 2),
+        ("11.8", "AFTER_COMMIT", 2),
         *(
             pytest.param(series, point, 20, marks=pytest.mark.long)
             for series in ("9.7", "11.8")

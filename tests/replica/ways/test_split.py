@@ -335,7 +335,7 @@ def test_killed_at_each_point(
 @pytest.mark.parametrize(
     ("kind", "kills"),
     [
-        ("GTIDs, no binlog", 4),
+        ("GTIDs, no binlog", 3),
         *(pytest.param(kind, 60, marks=pytest.mark.long) for kind in TARGETS),
     ],
 )

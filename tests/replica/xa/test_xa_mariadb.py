@@ -85,7 +85,7 @@ POINTS = (
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS[:1] + PAIRS[2:4])
-@pytest.mark.parametrize("kills", [5, pytest.param(4 * len(POINTS), marks=LONG)])
+@pytest.mark.parametrize("kills", [3, pytest.param(4 * len(POINTS), marks=LONG)])
 def test_each_happens_once(source: str, target: str, kills: int, tmp_path: Path) -> None:
     chance = random.Random(f"{source} {target} {kills}")
     cases = [(point, number) for point in POINTS for number in range(1, 5)]
@@ -139,7 +139,7 @@ def test_what_is_prepared_survives_everything(source: str, target: str, tmp_path
         assert daemon.stop() == 0
 
 
-@pytest.mark.parametrize("kills", [6, pytest.param(80, marks=LONG)])
+@pytest.mark.parametrize("kills", [4, pytest.param(80, marks=LONG)])
 def test_killed_at_random(kills: int, tmp_path: Path) -> None:
     chance = random.Random(kills)
     with families("10.11", "10.11") as pair:

@@ -117,7 +117,7 @@ def test_equal(
 @pytest.mark.parametrize(
     ("source", "target", "policy", "kills"),
     [
-        pytest.param("9.7", "9.7", "logical_clock", 4),
+        pytest.param("9.7", "9.7", "logical_clock", 3),
         *(
             pytest.param(*case, 40, marks=[LONG, pytest.mark.timeout(3600)])
             for case in (

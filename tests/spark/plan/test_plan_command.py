@@ -13,6 +13,7 @@ from mtsd.plan.calibration import Point
 from mtsd.plan.candidate import Candidate
 from mtsd.plan.points import points_json
 from mtsd.schedule.policies.choice import POLICIES
+from mtsd.spark.plan import replay
 from tests.load import small
 from tests.servers.mysqld import Server
 
@@ -57,7 +58,8 @@ def test_a_recorded_load_is_planned(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # To find the costs takes as long as this is; a plan that is in a hurry is less exact.
-    monkeypatch.setattr(plan, "_SAMPLE", 10_000)
+    monkeypatch.setattr(plan, "_SAMPLE", 3_000)
+    monkeypatch.setattr(replay, "LEAST", 2_000)
     points = tmp_path / "points.json"
     points.write_text(points_json(POINTS))
     record, html, plots = tmp_path / "load.parquet", tmp_path / "plan.html", tmp_path / "plots"
