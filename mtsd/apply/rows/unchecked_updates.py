@@ -126,7 +126,9 @@ class UncheckedUpdates:
             checked.append(table.mapped.event)
             checked.append(event)
         _close(runs, checked, free, largest)
-        return runs if count >= self._worth * (len(runs) - 1) else [(0, events)]
+        if not count or count < self._worth * (len(runs) - 1):
+            return [(0, events)]
+        return runs
 
     def _table(self, event: bytes) -> _Table:
         keyed = self._keyed.get(event, ())

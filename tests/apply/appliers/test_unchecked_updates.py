@@ -159,6 +159,7 @@ def test_rows_that_are_not_set_apart() -> None:
     for flags in (0, NO_FOREIGN_KEY_CHECKS, NO_FOREIGN_KEY_CHECKS | USE_SQL_FOREIGN_KEY):
         assert unchecked.apart(events, flags, 9) == [(0, events)]
     assert UncheckedUpdates({}).apart(events, USE_SQL_FOREIGN_KEY, 9) == [(0, events)]
+    assert unchecked.apart(events[:1], USE_SQL_FOREIGN_KEY, 9) == [(0, events[:1])]
     few = [table_map("p"), row_event(Change("p", None, (2, 2, 0))), *events]
     assert unchecked.apart(few, USE_SQL_FOREIGN_KEY, 9) == [(0, few)]
     many = [*few, *events * (WORTH - 1)]
