@@ -19,7 +19,7 @@ from mtsd.config import Settings
 from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, fetch_status
 from mtsd.control.place import Place
 from mtsd.control.status import Status
-from mtsd.control.stop_status import NOT_SAID
+from mtsd.control.stop_status import NONE_YET, NOT_BEGUN
 from mtsd.model.errors import MtsdError
 from mtsd.model.outcome.exit_status import ExitStatus
 from mtsd.schedule.wait_cause import OF_READING
@@ -73,7 +73,8 @@ def exit_status(status: Status, *, stored: bool = False) -> ExitStatus:
     if status.state == "failed":
         return ExitStatus.NEEDS_PERSON
     if stored:
-        return ExitStatus.FAILED if status.doing == NOT_SAID else ExitStatus.NOT_RUNNING
+        known = status.doing in {"", NONE_YET, NOT_BEGUN}
+        return ExitStatus.NOT_RUNNING if known else ExitStatus.FAILED
     connections = status.connections
     if status.state == "standby":
         return ExitStatus.DONE

@@ -1,7 +1,8 @@
 """The file beside the status socket that says how a daemon ended which could not tell the target.
 
-It is there from a daemon's start on: so what a killed one leaves is not taken for the end of the
-one before it. A daemon that has told the target why it stops removes it.
+It is there from a daemon's start on, empty: so what a killed one leaves is not taken for the end of
+the one before it, and a full disk has room for it. A daemon that has told the target why it stops
+removes it.
 """
 
 import json
@@ -16,16 +17,16 @@ class StopFile:
     def __init__(self, socket: Path) -> None:
         self.path = socket.with_name(f"{socket.name}.stop")
 
-    def begin(self, time: float) -> None:
-        """Note that a daemon has begun, at a time in seconds since 1970. Raises OSError."""
-        self._write({"time": time})
+    def begin(self) -> None:
+        """Note that a daemon begins now. Raises OSError."""
+        self._write("")
 
     def end(self, stop: LastStop) -> None:
         """Note how it has ended. Raises OSError."""
-        self._write({
+        self._write(json.dumps({
             "time": stop.time, "graceful": stop.graceful, "text": stop.text,
             "number": stop.number, "group": stop.group,
-        })  # fmt: skip
+        }))  # fmt: skip
 
     def clear(self) -> None:
         """Remove it: the target has been told. Raises OSError."""
@@ -34,10 +35,11 @@ class StopFile:
     def read(self) -> StopNote | None:
         """Return what it says; None if there is none, or if it cannot be read."""
         try:
-            document = json.loads(self.path.read_text(encoding="utf-8"))
+            text = self.path.read_text(encoding="utf-8")
+            if not text:
+                return StopNote(self.path.stat().st_mtime, None)
+            document = json.loads(text)
             time = float(document["time"])
-            if "graceful" not in document:
-                return StopNote(time, None)
             stop = LastStop(
                 time, bool(document["graceful"]), str(document["text"]), int(document["number"]),
                 int(document["group"]),
@@ -46,9 +48,9 @@ class StopFile:
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
-    def _write(self, content: dict[str, object]) -> None:
+    def _write(self, text: str) -> None:
         whole = self.path.with_name(f"{self.path.name}.new")
         whole.unlink(missing_ok=True)
         whole.touch(mode=0o600)
-        whole.write_text(json.dumps(content), encoding="utf-8")
+        whole.write_text(text, encoding="utf-8")
         whole.replace(self.path)

@@ -12,6 +12,11 @@ NOT_SAID: Final = (
     "the last daemon did not say why it ended: it was killed, or its machine went down"
 )
 """What a status without a daemon says if nobody knows why there is none."""
+HELD: Final = (
+    "no daemon answers here, but connection {} of the target has the channel: of a daemon whose"
+    " socket is gone or that runs on another machine, or of a killed one that it still works for"
+)
+"""What it says instead if the channel is not free."""
 NOT_BEGUN: Final = "no daemon has begun at this position yet"
 """What it says after `mtsd position set`."""
 NONE_YET: Final = "no daemon has run on this channel yet"

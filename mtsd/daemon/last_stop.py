@@ -43,7 +43,7 @@ class StopKeeper:
         """Note that the daemon runs: what an earlier one has left is no longer its end."""
         if self._file is not None:
             try:
-                self._file.begin(time.time())
+                self._file.begin()
             except OSError as error:
                 log.warning("cannot write", file=str(self._file.path), error=str(error))
 

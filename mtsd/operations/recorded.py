@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import Final
 
 from mtsd.apply.position.failed_groups import SkippedGroup, StoppedGroup
 from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.apply.position.last_stop_table import LAST_STOP
+from mtsd.apply.position.lock_names import CHANNEL, read_locks
 from mtsd.apply.position.position_schema import FIRST_TABLES, OF_FAILED_GROUPS, PREPARED
 from mtsd.apply.position.position_tables import ChannelRow, PositionTables
 from mtsd.config import Settings
@@ -19,6 +21,10 @@ from mtsd.schedule.done.repair import is_passed
 from mtsd.schedule.done.worker_row import WorkerRow
 from mtsd.wire.connection import Connection
 from mtsd.wire.neutral_session import make_neutral
+
+_LOOKS: Final = 15
+_PAUSE_S: Final = 0.2
+_LONGEST_LOOK_S: Final = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +66,30 @@ async def read_recorded(settings: Settings) -> Recorded | None:
             return await read_rows(connection, tables)
     except TimeoutError as error:
         raise ConnectionLostError("target", "no answer in time") from error
+    finally:
+        connection.close()
+
+
+async def read_holder(settings: Settings) -> int | None:
+    """Return the target's connection that has the channel, None if none has it for long.
+
+    A daemon that has ended a moment ago may. Raises as `read_recorded` does.
+    """
+    connection = await Connection.open(endpoint("target", settings.target))
+    try:
+        async with connection.answering(_LONGEST_LOOK_S):
+            await make_neutral(connection)
+            locks = await read_locks(connection, settings.target.schema, settings.replica.channel)
+            if locks is None:
+                return None
+            lock = locks.session(CHANNEL).encode()
+            holder: object = None
+            for _ in range(_LOOKS):
+                ((holder,),) = await connection.query(b"SELECT IS_USED_LOCK('%b')" % lock)
+                if holder is None:
+                    return None
+                await asyncio.sleep(_PAUSE_S)
+            return int(str(holder))
     finally:
         connection.close()
 

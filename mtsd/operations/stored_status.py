@@ -14,6 +14,7 @@ from mtsd.control.place import Place
 from mtsd.control.status import State, Status, WorkerStatus
 from mtsd.control.stop_file import StopFile
 from mtsd.control.stop_status import (
+    HELD,
     NONE_YET,
     NOT_BEGUN,
     NOT_SAID,
@@ -23,7 +24,7 @@ from mtsd.control.stop_status import (
     StoppedStatus,
 )
 from mtsd.model.outcome.last_stop import LastStop, StopNote, newest_stop
-from mtsd.operations.recorded import read_recorded
+from mtsd.operations.recorded import read_holder, read_recorded
 from mtsd.replica.core.filters import rules_of
 
 
@@ -48,6 +49,8 @@ async def read_stored(settings: Settings) -> Status:
     # A daemon records its workers before they begin.
     if ended["last_stop"] is None and not recorded.channel.workers:
         ended["doing"] = NOT_BEGUN
+    elif ended["doing"] == NOT_SAID and (holder := await read_holder(settings)) is not None:
+        ended["doing"] = HELD.format(holder)
     return replace(
         nothing,
         **ended,

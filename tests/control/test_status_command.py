@@ -1,5 +1,6 @@
 import asyncio
 import json
+import os
 import socket
 import threading
 import time
@@ -385,6 +386,12 @@ def test_how_the_last_daemon_ended(
             line.partition("  ")[2].strip() for line in lines if line.startswith("last stop")
         )  # fmt: skip
 
+    def begun(when: float) -> None:
+        file.begin()
+        os.utime(file.path, (when, when))
+        # A full disk has room for that.
+        assert not file.path.read_bytes()
+
     workers = (
         "UPDATE mtsd.slave_relay_log_info SET Number_of_workers = %d WHERE Channel_name = 'c3'"
     )
@@ -403,12 +410,12 @@ def test_how_the_last_daemon_ended(
     assert (status, state) == (ExitStatus.NEEDS_PERSON, "failed")
     assert stop.endswith(", by error 1045 at group 7: the target refuses mtsd's user: é")
     # A daemon that has begun since, and was killed before it had told the target.
-    file.begin(time.time() + 60)
+    begun(time.time() + 60)
     assert told() == (ExitStatus.FAILED, f"stopped: {NOT_SAID}", "")
     file.end(LastStop(time.time() + 60, False, "no such user"))
     assert told()[2].endswith(", by error: no such user")
     # One that ran elsewhere.
-    file.begin(time.time() - 60)
+    begun(time.time() - 60)
     assert told()[0] == ExitStatus.NEEDS_PERSON
     # What this machine knows is told without the target, too.
     config = _config(tmp_path, tmp_path / "no.sock", "c3")

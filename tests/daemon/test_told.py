@@ -16,7 +16,7 @@ from mtsd.control.place import Place
 from mtsd.control.server_status import ConnectionsStatus, ConnectionStatus, ErrorStatus
 from mtsd.control.status import Status, WorkerStatus
 from mtsd.control.stop_file import StopFile
-from mtsd.control.stop_status import NOT_SAID, LastStopStatus
+from mtsd.control.stop_status import HELD, NOT_SAID, LastStopStatus
 from mtsd.model.outcome.exit_status import ExitStatus
 from tests.daemon.shown import all_shown, read_tables
 from tests.replica.daemon_process import DaemonProcess
@@ -242,6 +242,9 @@ def test_a_replica_is_told_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixtur
 
         daemon.start()
         daemon.wait_until_caught_up()
+        (tmp_path / "mtsd.sock").unlink()
+        told = Asked(daemon, capsys)
+        assert (told.exit, told.status.doing.split()[:3]) == (ExitStatus.FAILED, HELD.split()[:3])
         daemon.kill()
         told = Asked(daemon, capsys)
         assert (told.exit, told.status.doing) == (ExitStatus.FAILED, NOT_SAID)
