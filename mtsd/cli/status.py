@@ -61,6 +61,8 @@ def _status(args: argparse.Namespace) -> int:
     except (DaemonRefusedError, DaemonUnavailableError) as error:
         return complain(error, ExitStatus.FAILED)
     if status is not None:
+        if status.channel != (asked := settings.replica.channel):
+            report(f"the daemon on {socket} has channel {status.channel!r}, and not {asked!r}")
         _show(status, as_json=args.json)
         return exit_status(status)
     why = f"none answers on {socket}" if socket else "status.socket is empty, so none can be asked"

@@ -117,11 +117,14 @@ def test_a_running_daemon_is_asked(
     config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with _daemon(tmp_path / "mtsd.sock", STATUS):
-        assert main(["status", "--config", str(config)]) == ExitStatus.DONE
+        ours = ["--config", str(config), "--set", "replica.channel=c1"]
+        assert main(["status", *ours]) == ExitStatus.DONE
         told = capsys.readouterr()
         assert told.out.splitlines() == list(lines(STATUS))
-        assert main(["status", "--config", str(config), "--json"]) == ExitStatus.DONE
+        assert main(["status", *ours, "--json"]) == ExitStatus.DONE
         assert Status.from_json(capsys.readouterr().out) == STATUS
+        assert main(["status", "--config", str(config)]) == ExitStatus.DONE
+        assert "mtsd.sock has channel 'c1', and not ''" in capsys.readouterr().err
     assert told.err == ""
 
 
