@@ -251,6 +251,10 @@ class SwitchWork:
                 "the source is not read only any more: it was started again, or somebody has set"
                 " that"
             )
+        # Who came back since the first look, after an error, would go on writing there: now that
+        # the way back may write, nothing else keeps such an account from it.
+        if came := unstoppable(await read_writers(self._source), self.privileged):
+            raise NeedsPersonError("; ".join(map(str, came)))
         return "it runs, and has caught up"
 
     async def _events_gone(self) -> str:
