@@ -41,6 +41,9 @@ __all__ = ["GTIDS", "NO_GTIDS", "Options", "Server", "ServerError"]
 
 GTIDS: Final[Options] = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
 NO_GTIDS: Final[Options] = {"gtid_mode": "OFF", "enforce_gtid_consistency": "OFF"}
+_LETS_GO_LATER: Final = frozenset({1205, 1397})
+"""Errors of a MariaDB whose session with an XA transaction has ended: for a while it goes on to
+hold its locks and its name. The server is for nobody else, and no test is to blame."""
 
 
 class ServerError(RuntimeError):
@@ -226,6 +229,8 @@ class Server:
                 clean(self.installation, self._fresh, self.client, self.datadir)
             except (DirtyServerError, pymysql.err.MySQLError) as error:
                 self.discard()
+                if error.args[0] in _LETS_GO_LATER:
+                    return
                 test = os.environ.get("PYTEST_CURRENT_TEST", "this process").partition(" ")[0]
                 raise DirtyServerError(
                     f"{test} leaves a server that cannot be cleaned ({error}): put that back, or"

@@ -85,6 +85,10 @@ def test_each_is_applied_once(target: str, kills: int, tmp_path: Path) -> None:
         pair.source.sql(TABLE)
         definitions = DEFINITIONS if target == "9.7" else DEFINITIONS + OF_MARIADB
         daemon = DaemonProcess(pair.source, pair.target, tmp_path)
+        daemon.start()
+        # Killed in the INSERT into a table of MyISAM, it would rightly ask what to do.
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
         with defining(pair.source, definitions):
             for _ in range(kills):
                 daemon.start()

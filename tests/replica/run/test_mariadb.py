@@ -370,8 +370,11 @@ def test_the_targets_own_replica_takes_over_and_gives_back(tmp_path: Path) -> No
     """Whatever mtsd writes has a domain of its own, so that nothing stands in the way."""
     with mariadbs("11.8", "10.11", target_options=STRICT) as pair:
         pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY)")
-        pair.source.sql("XA START 'x'; INSERT INTO a.t VALUES (0); XA END 'x'; XA PREPARE 'x'")
-        pair.source.sql("XA COMMIT 'x'; SET binlog_format=STATEMENT; INSERT INTO a.t VALUES (1)")
+        # In one session: another one knows it only some time after the end of the first.
+        pair.source.sql(
+            "XA START 'x'; INSERT INTO a.t VALUES (0); XA END 'x'; XA PREPARE 'x'; XA COMMIT 'x';"
+            "SET binlog_format=STATEMENT; INSERT INTO a.t VALUES (1)"
+        )
         insert(pair.source, *range(2, 9))
         daemon = DaemonProcess(pair.source, pair.target, tmp_path, SMALL)
         caught_up(daemon)
