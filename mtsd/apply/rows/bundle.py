@@ -148,10 +148,7 @@ def row_statements(
         if separate or row_flags is None or row_flags != flags:
             run.extend(joined(keyed, largest, by_clock=by_clock))
             keyed = []
-            for more, part in _apart(unchecked, run, flags, largest):
-                yield from statements_of(
-                    part, chunk_bytes, merge=True, table_maps=table_maps, more_flags=more
-                )
+            yield from _merged(_apart(unchecked, run, flags, largest), chunk_bytes, table_maps)
             run = []
             flags = row_flags
         if flags is not None and not separate and (by_clock or group.keys is not NO_KEYS):
@@ -167,14 +164,11 @@ def row_statements(
             keyed = []
             run.extend(rows)
     run.extend(joined(keyed, largest, by_clock=by_clock))
-    *parts, (more, run) = _apart(unchecked, run, flags, largest)
-    for flags_too, part in parts:
-        yield from statements_of(
-            part, chunk_bytes, merge=True, table_maps=table_maps, more_flags=flags_too
-        )
+    parts = _apart(unchecked, run, flags, largest)
     if change is not None and not separate:
-        run.extend(change.events(groups[-1].rows[-1], (flags or 0) | more))
-    yield from statements_of(run, chunk_bytes, merge=True, table_maps=table_maps, more_flags=more)
+        more, last = parts[-1]
+        last.extend(change.events(groups[-1].rows[-1], (flags or 0) | more))
+    yield from _merged(parts, chunk_bytes, table_maps)
     if change is not None and separate:
         yield b"".join(change.events(groups[-1].rows[-1], 0))
 
@@ -182,10 +176,20 @@ def row_statements(
 def _apart(
     unchecked: UncheckedUpdates | None, run: list[bytes], flags: int | None, largest: int
 ) -> Sequence[tuple[int, list[bytes]]]:
-    """Return the run in parts, each with the flags that its row events have besides."""
+    """Return the run in parts, at least one, each with the flags that its events get besides."""
     if unchecked is None or not run or flags is None:
         return [(0, run)]
     return unchecked.apart(run, flags, largest)
+
+
+def _merged(
+    parts: Iterable[tuple[int, list[bytes]]], chunk_bytes: int, table_maps: set[bytes] | None
+) -> Iterator[bytes]:
+    """Yield the statements of the parts of a run."""
+    for more, part in parts:
+        yield from statements_of(
+            part, chunk_bytes, merge=True, table_maps=table_maps, more_flags=more
+        )
 
 
 def table_maps(events: Iterable[bytes]) -> Iterator[bytes]:

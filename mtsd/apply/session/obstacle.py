@@ -2,8 +2,8 @@
 
 A disk is full for an hour, and read_only is set by whoever moves a server. Nothing of what fails
 because of that remains, so it is tried again without end. A server that hangs is waited for, since
-nobody knows what it has done. All who meet the obstacle say so in one
-place: the log has one line for all workers, the status a state.
+nobody knows what it has done. All who meet the obstacle say so in one place: the log has one line
+for all workers, the status a state.
 """
 
 import asyncio

@@ -75,7 +75,9 @@ class FactsReader:
             left = set().union(*children.values()) - asked
         return {
             name: replace(
-                self._with_reached(name, facts, children), is_referred=_folded(name) in parents
+                facts[name],
+                is_referred=_folded(name) in parents,
+                reached=self._reached_from(name, facts, children),
             )
             for name in names
             if name in facts
@@ -106,20 +108,19 @@ class FactsReader:
         rules = [*chain.from_iterable(answers)]
         return tables, [((str(a), str(b)), (str(c), str(d)), bool(e)) for a, b, c, d, e in rules]
 
-    def _with_reached(
+    def _reached_from(
         self,
         name: Name,
         facts: Mapping[Name, TableFacts],
         children: Mapping[Name, Collection[Name]],
-    ) -> TableFacts:
+    ) -> tuple[TableFacts, ...]:
+        """Return the tables that cascades lead to from one, and remember their names."""
         reached = _reached(name, children)
         if reached:
             self._reached[name] = reached
         else:
             self._reached.pop(name, None)
-        return replace(
-            facts[name], reached=tuple(facts[each] for each in sorted(reached) if each in facts)
-        )
+        return tuple(facts[each] for each in sorted(reached) if each in facts)
 
 
 async def _in_state(
