@@ -16,7 +16,7 @@ from mtsd.operations.move.daemons import DaemonOf, until
 from mtsd.operations.move.fence import read_fence_of, remove_fence, set_fence
 from mtsd.operations.move.log_end import LogEnd, read_end
 from mtsd.operations.move.switching import BY_A_SWITCH, TILL_A_SWITCH, Opened
-from mtsd.operations.move.writers import ServerSession, read_writers, unstoppable
+from mtsd.operations.move.writers import ServerSession, read_sessions, read_writers, unstoppable
 from mtsd.operations.position import Meant, reset_position, set_position
 from mtsd.operations.recorded import read_recorded
 from mtsd.operations.stopped_channel import StoppedChannel
@@ -167,8 +167,7 @@ class SwitchWork:
         deadline = monotonic() + self._wishes.grace
         while True:
             writers = await read_writers(self._source)
-            if came := unstoppable(writers, self.privileged):
-                raise NeedsPersonError("; ".join(map(str, came)))
+            self._require_stoppable(writers.sessions)
             left = writers.open
             if not left:
                 return ""
@@ -180,6 +179,10 @@ class SwitchWork:
                     f" {left[0]}; --kill ends them"
                 )
             await asyncio.sleep(_LOOK_AT_TRANSACTIONS_S)
+
+    def _require_stoppable(self, sessions: Sequence[ServerSession]) -> None:
+        if came := unstoppable(sessions, self.privileged):
+            raise NeedsPersonError("; ".join(map(str, came)))
 
     async def _kill(self, sessions: Sequence[ServerSession]) -> str:
         for each in sessions:
@@ -253,8 +256,7 @@ class SwitchWork:
             )
         # Who came back since the first look, after an error, would go on writing there: now that
         # the way back may write, nothing else keeps such an account from it.
-        if came := unstoppable(await read_writers(self._source), self.privileged):
-            raise NeedsPersonError("; ".join(map(str, came)))
+        self._require_stoppable(await read_sessions(self._source))
         return "it runs, and has caught up"
 
     async def _events_gone(self) -> str:

@@ -221,7 +221,10 @@ async def _differences(
     accounts: tuple[Accounts, Accounts],
 ) -> list[Difference]:
     writers = await read_writers(sessions[0])
-    found = [*cut_off(writers, wishes.longest), *unstoppable(writers, privileged(accounts[0]))]
+    found = [
+        *cut_off(writers, wishes.longest),
+        *unstoppable(writers.sessions, privileged(accounts[0])),
+    ]
     families = [words_of(each.server).follows_variable for each in traits]
     found += lacking(accounts[0], accounts[1], same_family=families[0] == families[1])
     recorded = await read_recorded(settings)

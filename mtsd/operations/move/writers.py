@@ -122,9 +122,9 @@ def privileged(accounts: Mapping[str, Iterable[Privilege]]) -> frozenset[str]:
     )
 
 
-def unstoppable(writers: Writers, users: Collection[str]) -> list[Difference]:
+def unstoppable(sessions: Iterable[ServerSession], users: Collection[str]) -> list[Difference]:
     """Return who could go on writing: sessions of `users`, who are quoted (see `privileged`)."""
-    found = [each for each in writers.sessions if sql_text(each.user) in users]
+    found = [each for each in sessions if sql_text(each.user) in users]
     if not found:
         return []
     shown = ", ".join(f"{each.user} (session {each.id})" for each in found[:_SHOWN])
@@ -137,10 +137,16 @@ def unstoppable(writers: Writers, users: Collection[str]) -> list[Difference]:
     ]
 
 
-async def read_writers(session: AdminSession) -> Writers:
-    """Query a server. Raises ServerError, ConnectionLostError."""
+async def read_sessions(session: AdminSession) -> list[ServerSession]:
+    """Query the sessions of a server, without this one. Raises ServerError, ConnectionLostError."""
     rows = await session.named("SHOW FULL PROCESSLIST")
     ((own,),) = await session.query("SELECT CONNECTION_ID()")
+    return sessions_of(rows, frozenset({int(str(own))}))
+
+
+async def read_writers(session: AdminSession) -> Writers:
+    """Query a server. Raises ServerError, ConnectionLostError."""
+    sessions = await read_sessions(session)
     changing = await session.query(
         "SELECT trx_mysql_thread_id FROM information_schema.INNODB_TRX WHERE trx_rows_modified > 0"
     )
@@ -151,7 +157,7 @@ async def read_writers(session: AdminSession) -> Writers:
         if error.number not in NOT_ALLOWED:
             raise
     return Writers(
-        tuple(sessions_of(rows, frozenset({int(str(own))}))),
+        tuple(sessions),
         frozenset(int(str(id_)) for (id_,) in changing),
         prepared,
     )
