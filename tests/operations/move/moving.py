@@ -9,7 +9,7 @@ from typing import Final
 import pymysql
 
 from mtsd.wire.replica_words import ReplicaWords
-from tests.fix_daemon import command
+from tests.fix_daemon import catch_up, command
 from tests.replica.daemon_process import DaemonProcess
 from tests.servers.mysqld import Server
 from tests.servers.pair import Pair
@@ -94,6 +94,20 @@ def past_a_lock(pair: Pair) -> Iterator[None]:
         insert(pair.source, "past the gap", "past the gap, too")
         wait_for_rows(pair)
         yield
+
+
+def crash_past_a_lock(pair: Pair) -> None:
+    """Start a target anew that was killed with something missing between its replica's workers."""
+    with past_a_lock(pair):
+        pair.target.kill()
+    pair.target.start()
+
+
+def mtsd_goes_on(daemon: DaemonProcess) -> None:
+    """Check that after a move the daemon applies what comes, and that nothing is missing."""
+    insert(daemon.source, "by mtsd")
+    catch_up(daemon)
+    assert daemon.target.sql(ROWS) == daemon.source.sql(ROWS)
 
 
 def move(daemon: DaemonProcess, *words: str, status: int | None = 0) -> str:

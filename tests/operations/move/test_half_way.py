@@ -22,8 +22,10 @@ from tests.operations.move.moving import (
     PARALLEL,
     ROWS,
     configured,
+    crash_past_a_lock,
     insert,
     move,
+    mtsd_goes_on,
     past_a_lock,
     shop_by_itself,
     wait_for_rows,
@@ -52,9 +54,7 @@ def test_by_gtid_with_gaps_between_the_workers_of_a_killed_server(tmp_path: Path
         source, target = pair.source, pair.target
         shop_by_itself(pair, MYSQL_REPLICA, "SOURCE_AUTO_POSITION = 1", HELD)
         wait_for_rows(pair)
-        with past_a_lock(pair):
-            target.kill()
-        target.start()
+        crash_past_a_lock(pair)
         assert target.sql("SELECT * FROM shop.held") == []
         ((executed,),) = target.sql("SELECT @@GLOBAL.gtid_executed")
         # There is a gap: else this shows nothing.
@@ -63,10 +63,8 @@ def test_by_gtid_with_gaps_between_the_workers_of_a_killed_server(tmp_path: Path
         said = move(daemon, "takeover")
         assert "SQL_AFTER_MTS_GAPS" not in said
         assert target.sql("SELECT * FROM shop.held") == []
-        insert(source, "by mtsd")
-        catch_up(daemon)
+        mtsd_goes_on(daemon)
         assert target.sql("SELECT * FROM shop.held") == [(1,)]
-        assert target.sql(ROWS) == source.sql(ROWS)
         move(daemon, "handover", "--watch", "0.2")
         insert(source, "by the own replica")
         wait_for_rows(pair)
@@ -98,9 +96,7 @@ def test_by_file_no_place_is_taken_while_something_is_missing(tmp_path: Path) ->
         source, target = pair.source, pair.target
         shop_by_itself(pair, MYSQL_REPLICA, "SOURCE_AUTO_POSITION = 0", HELD)
         wait_for_rows(pair)
-        with past_a_lock(pair):
-            target.kill()
-        target.start()
+        crash_past_a_lock(pair)
         settings = settings_of(DaemonProcess(source, target, tmp_path))
 
         async def place() -> object:
@@ -138,9 +134,7 @@ def test_a_handover_by_file_does_not_go_back(tmp_path: Path) -> None:
         assert "has applied more than mtsd" in said
         assert "mtsd takeover --execute" in said
         move(daemon, "takeover")
-        insert(source, "by mtsd")
-        catch_up(daemon)
-        assert target.sql(ROWS) == source.sql(ROWS)
+        mtsd_goes_on(daemon)
         pair.discard()
 
 
@@ -161,12 +155,10 @@ def test_a_target_without_position_tables_can_be_fenced_off(tmp_path: Path) -> N
 @pytest.mark.parametrize("what", ["command", "server"])
 def test_by_file_killed_while_gaps_are_filled(tmp_path: Path, what: str) -> None:
     with Pair(NO_GTIDS, {**NO_GTIDS, **PARALLEL}) as pair:
-        source, target = pair.source, pair.target
+        target = pair.target
         shop_by_itself(pair, MYSQL_REPLICA, "SOURCE_AUTO_POSITION = 0", HELD)
         wait_for_rows(pair)
-        with past_a_lock(pair):
-            target.kill()
-        target.start()
+        crash_past_a_lock(pair)
         daemon = configured(pair, tmp_path)
         with closing(target.client()) as client, client.cursor() as cursor:
             client.begin()
@@ -189,9 +181,7 @@ def test_by_file_killed_while_gaps_are_filled(tmp_path: Path, what: str) -> None
         said = move(daemon, "takeover")
         assert "taken over: " in said
         assert target.sql("SELECT * FROM shop.held") == [(1,)]
-        insert(source, "by mtsd")
-        catch_up(daemon)
-        assert target.sql(ROWS) == source.sql(ROWS)
+        mtsd_goes_on(daemon)
         pair.discard()
 
 
@@ -199,7 +189,7 @@ def test_by_file_killed_while_gaps_are_filled(tmp_path: Path, what: str) -> None
 @pytest.mark.parametrize("what", ["command", "server"])
 def test_by_gtid_killed_while_a_stop_fills_gaps(tmp_path: Path, what: str) -> None:
     with Pair(GTIDS, {**GTIDS, **PARALLEL}) as pair:
-        source, target = pair.source, pair.target
+        target = pair.target
         shop_by_itself(pair, MYSQL_REPLICA, "SOURCE_AUTO_POSITION = 1", HELD)
         wait_for_rows(pair)
         daemon = configured(pair, tmp_path)
@@ -222,8 +212,6 @@ def test_by_gtid_killed_while_a_stop_fills_gaps(tmp_path: Path, what: str) -> No
         wait_until(lambda: not target.sql(STOPPING))
         said = move(daemon, "takeover")
         assert "equal at GTID" in said
-        insert(source, "by mtsd")
-        catch_up(daemon)
+        mtsd_goes_on(daemon)
         assert target.sql("SELECT * FROM shop.held") == [(1,)]
-        assert target.sql(ROWS) == source.sql(ROWS)
         pair.discard()

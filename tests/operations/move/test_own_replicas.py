@@ -12,9 +12,10 @@ from tests.operations.move.moving import (
     PARALLEL,
     ROWS,
     configured,
+    crash_past_a_lock,
     insert,
     move,
-    past_a_lock,
+    mtsd_goes_on,
     report_of,
     shop_by_itself,
     wait_for_rows,
@@ -62,9 +63,7 @@ def test_by_gtid_and_nothing_happens_before_it_is_asked_for(tmp_path: Path) -> N
         said = move(daemon, "takeover", "--accept", "delay")
         assert "taken over: 6 transactions, equal at GTID" in said
         assert target.sql("SHOW REPLICA STATUS") == []
-        insert(source, "by mtsd")
-        catch_up(daemon)
-        assert target.sql(ROWS) == source.sql(ROWS)
+        mtsd_goes_on(daemon)
         assert "no channel" in move(daemon, "takeover", status=3)
         # And back. What mtsd applied has GTIDs of the target, which has to be told the source's.
         with daemon:
@@ -104,9 +103,7 @@ def test_by_file_with_gaps_between_the_workers_of_a_killed_server(tmp_path: Path
         shop_by_itself(pair, MYSQL_REPLICA, "SOURCE_AUTO_POSITION = 0", HELD)
         insert(source, "before the gap")
         wait_for_rows(pair)
-        with past_a_lock(pair):
-            target.kill()
-        target.start()
+        crash_past_a_lock(pair)
         daemon = configured(pair, tmp_path)
         said = command(daemon, "takeover")
         assert "something is missing between its workers" in said
