@@ -1,8 +1,10 @@
-"""The arguments that every command with a configuration shares."""
+"""The arguments that commands share: the configuration, and the types of numbers."""
 
 import argparse
+import math
 import os
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -29,6 +31,7 @@ Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  #
 
 DEFAULT_CONFIGURATION: Final = Path("/etc/mtsd/config.toml")
 """The file of settings that systemd/mtsd.service and the container image have."""
+_MANY_DIGITS: Final = 20
 _FOUND_BY_ITSELF: Final = f"default: ${CONFIGURATION_VARIABLE}, else {DEFAULT_CONFIGURATION}"
 
 
@@ -52,6 +55,39 @@ def add_configuration(parser: argparse.ArgumentParser, *, default: str = _FOUND_
         metavar="KEY=VALUE",
         help="set one key, for example replica.parallel_workers=8; may be repeated",
     )
+
+
+def seconds(least: float, most: float) -> Callable[[str], float]:
+    """Return the type of an argument that is a time: `nan` and `inf` are none."""
+
+    def parsed(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not least <= number <= most:
+            raise argparse.ArgumentTypeError(
+                f"{text[:80]!r} is not a number from {least:.12g} to {most:.12g}"
+            )
+        return number
+
+    return parsed
+
+
+def whole(least: int, most: int = sys.maxsize) -> Callable[[str], int]:
+    """Return the type of an argument that is a whole number."""
+
+    def parsed(text: str) -> int:
+        # Not int() first: it refuses thousands of digits with words of its own.
+        plain = text.isascii() and text.isdecimal() and len(text) < _MANY_DIGITS
+        if not plain or not least <= int(text) <= most:
+            to = "" if most == sys.maxsize else f" to {most}"
+            raise argparse.ArgumentTypeError(
+                f"{text[:80]!r} is not a whole number from {least}{to}"
+            )
+        return int(text)
+
+    return parsed
 
 
 def load_configuration(

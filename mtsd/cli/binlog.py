@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
-from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
+from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration, whole
 from mtsd.cli.complaint import complain
 from mtsd.cli.listing.event_listing import SHORT, EventLine, event_lines
 from mtsd.cli.listing.group_selection import (
@@ -87,7 +87,12 @@ def register(subparsers: Subparsers) -> None:
         metavar="SET",
         help="the groups with these GTIDs; only the files that have them are read",
     )
-    add("--group", type=int, metavar="N", help="the one that messages call group N; of the source")
+    add(
+        "--group",
+        type=whole(1),
+        metavar="N",
+        help="the one that messages call group N; of the source",
+    )
     add("--position", type=_as(_place), metavar="FILE:POS", help="the group that ends there")
     add(
         "--from",
@@ -118,7 +123,7 @@ def register(subparsers: Subparsers) -> None:
         metavar="DB",
         help="groups that change it; may be repeated",
     )
-    add("--limit", type=_as(_count), metavar="N", help="at most N groups")
+    add("--limit", type=whole(1), metavar="N", help="at most N groups")
     parser.add_argument("--events", action="store_true", help="list every event, not the groups")
     parser.add_argument("--rows", action="store_true", help="list every event, and all rows")
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
@@ -140,12 +145,6 @@ def _place(text: str) -> Position:
     if place is None:
         raise ValueError("FILE:POS is needed, with the name of the file alone")
     return place
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise ValueError("a number from 1 on is needed")
-    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -6,5 +6,7 @@ from mtsd.model.outcome.exit_status import ExitStatus
 
 def complain(error: Exception | str, exit_status: ExitStatus) -> ExitStatus:
     """Write an error to standard error, on one line; return the exit status."""
+    if isinstance(error, OSError) and error.filename:
+        error = f"{error.filename}: {error.strerror}"
     report(f"error: {' '.join(str(error).split())}")
     return exit_status

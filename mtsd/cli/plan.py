@@ -5,7 +5,7 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from mtsd.binlog.groups.grouper import Grouper
-from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
+from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration, seconds, whole
 from mtsd.cli.complaint import complain
 from mtsd.cli.listing.listed_files import ListedFile, files_of_source, local_files
 from mtsd.cli.output import print_json, print_line
@@ -47,6 +47,10 @@ _BATCHES = (1, 32, 512)
 _GROUPS = 200_000
 _SAMPLE = 60_000
 _EVENTS_AT_ONCE = 4096
+_MOST_WORKERS = 1024
+_MOST_GROUPS = 524_280
+_MOST_PROCESSORS = 4096
+_LONGEST_S = 86_400.0
 _MISSING = "mtsd plan needs {name}: install mtsd with its extra 'plan' (pip install '.[plan]')"
 
 _EXAMPLE = """\
@@ -97,30 +101,36 @@ def register(subparsers: Subparsers) -> None:
         help="measured points, or a status of a daemon; with --measure written there",
     )
     parser.add_argument(
-        "--measure", type=_positive, metavar="SECONDS", help="measure three points, each so long"
+        "--measure",
+        type=seconds(0.1, _LONGEST_S),
+        metavar="SECONDS",
+        help="measure three points, each so long",
     )
-    for name, default in (("--workers", _WORKERS), ("--batches", _BATCHES)):
+    for name, default, most in (
+        ("--workers", _WORKERS, _MOST_WORKERS),
+        ("--batches", _BATCHES, _MOST_GROUPS),
+    ):
         shown = ",".join(map(str, default))
         parser.add_argument(
-            name, type=_numbers, default=default, metavar="N,N", help=f"default: {shown}"
+            name, type=_numbers(most), default=default, metavar="N,N", help=f"default: {shown}"
         )
     parser.add_argument(
         "--groups",
-        type=partial(_whole, 0),
+        type=whole(0),
         default=_GROUPS,
         metavar="N",
         help=f"simulate the first N groups, 0: all (default: {_GROUPS})",
     )
     parser.add_argument(
         "--processors",
-        type=partial(_whole, 1),
+        type=whole(1, _MOST_PROCESSORS),
         default=os.cpu_count() or 1,
         metavar="N",
         help="of the daemon's machine (default: this one's)",
     )
     parser.add_argument(
         "--target-processors",
-        type=partial(_whole, 1),
+        type=whole(1, _MOST_PROCESSORS),
         metavar="N",
         help="of the target's machine, if that is another (default: the daemon's own)",
     )
@@ -159,8 +169,7 @@ def run(args: argparse.Namespace) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        what = f"{error.filename}: {error.strerror}" if error.filename else error
-        return complain(what, ExitStatus.BAD_USAGE)
+        return complain(error, ExitStatus.BAD_USAGE)
     except PointsError as error:
         return complain(error, ExitStatus.BAD_USAGE)
     except MtsdError as error:
@@ -316,14 +325,14 @@ def _record(args: argparse.Namespace, record: Path, progress: ProgressLines) -> 
                 referred_in={},
             )
             events = file.events()
-            try:
-                while piece := list(islice(events, _EVENTS_AT_ONCE)):
+            while piece := list(islice(events, _EVENTS_AT_ONCE)):
+                try:
                     recorder.add(grouper.groups(piece))
-                    progress.count("recording", recorder.groups, None, "groups")
-                    if most and grouper.next_number > most:
-                        break
-            except BinlogError as error:
-                raise MtsdError(f"{file.name}: {error}") from error
+                except BinlogError as error:
+                    raise MtsdError(f"{file.name}: {error}") from error
+                progress.count("recording", recorder.groups, None, "groups")
+                if most and grouper.next_number > most:
+                    break
             number = grouper.next_number
             if most and number > most:
                 break
@@ -357,27 +366,15 @@ def _draw(plan: Plan, html: Path | None, folder: Path | None) -> None:
         html.write_text(page(plan, images), "utf-8")
 
 
-def _numbers(text: str) -> tuple[int, ...]:
-    try:
-        numbers = tuple(int(part) for part in text.split(","))
-    except ValueError:
-        numbers = ()
-    if not numbers or min(numbers) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers from 1: 1,2,4")
-    return numbers
+def _numbers(most: int) -> Callable[[str], tuple[int, ...]]:
+    each = whole(1, most)
 
+    def parsed(text: str) -> tuple[int, ...]:
+        try:
+            return tuple(each(part) for part in text.split(","))
+        except argparse.ArgumentTypeError:
+            raise argparse.ArgumentTypeError(
+                f"{text[:80]!r} is not a list of whole numbers from 1 to {most}: 1,2,4"
+            ) from None
 
-def _whole(least: int, text: str) -> int:
-    if not (text.isascii() and text.isdecimal()) or int(text) < least:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least}")
-    return int(text)
-
-
-def _positive(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0.0 < number < 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
-    return number
+    return parsed

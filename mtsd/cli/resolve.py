@@ -4,7 +4,7 @@ import argparse
 import asyncio
 
 from mtsd.apply.position.in_doubt_table import InDoubt
-from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
+from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration, whole
 from mtsd.cli.complaint import complain
 from mtsd.cli.output import print_line
 from mtsd.model.errors import MtsdError
@@ -33,7 +33,7 @@ def register(subparsers: Subparsers) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_configuration(parser)
-    parser.add_argument("--group", type=int, metavar="N", help="the number of the group")
+    parser.add_argument("--group", type=whole(1), metavar="N", help="the number of the group")
     answer = parser.add_mutually_exclusive_group()
     answer.add_argument("--applied", action="store_true", help="it was applied: continue after it")
     answer.add_argument("--not-applied", action="store_true", help="it was not: apply it again")

@@ -6,7 +6,7 @@ import getpass
 import socket
 from collections.abc import Iterator
 
-from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
+from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration, whole
 from mtsd.cli.complaint import complain
 from mtsd.cli.output import print_line, report
 from mtsd.config import Settings
@@ -43,7 +43,7 @@ def register(subparsers: Subparsers) -> None:
     )
     add_configuration(parser)
     wanted = parser.add_mutually_exclusive_group()
-    wanted.add_argument("--group", type=int, metavar="N", help="its number")
+    wanted.add_argument("--group", type=whole(1), metavar="N", help="its number")
     wanted.add_argument(
         "--position",
         type=_position,

@@ -16,7 +16,7 @@ from typing import Final
 from rich.console import Console
 from rich.live import Live
 
-from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
+from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration, seconds
 from mtsd.cli.complaint import complain
 from mtsd.cli.live.screen import screen
 from mtsd.cli.live.view import NO_RATES, View, keys_of, pressed, rates
@@ -46,22 +46,10 @@ def register(subparsers: Subparsers) -> None:
     )
     add_configuration(parser)
     parser.add_argument(
-        "--interval", type=_seconds, default=1.0, metavar="SECONDS",
+        "--interval", type=seconds(_SHORTEST_S, _LONGEST_S), default=1.0, metavar="SECONDS",
         help="how often it is asked (default: 1)",
     )  # fmt: skip
     parser.set_defaults(run=_top)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not _SHORTEST_S <= seconds <= _LONGEST_S:
-        raise argparse.ArgumentTypeError(
-            f"{text[:80]!r} is not a number from {_SHORTEST_S:g} to {_LONGEST_S:g}"
-        )
-    return seconds
 
 
 def _top(args: argparse.Namespace) -> int:

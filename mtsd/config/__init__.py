@@ -9,6 +9,7 @@ from mtsd.config.given import (
     account_variable,
     environment_variable,
     secret_of,
+    unreadable,
 )
 from mtsd.config.kinds import HIDDEN, is_secret
 from mtsd.config.loading import DEFAULT, Loaded, load
@@ -58,4 +59,5 @@ __all__ = [
     "reloaded",
     "secret_of",
     "shown",
+    "unreadable",
 ]

@@ -103,7 +103,7 @@ def _read_file(path: Path, gathered: Gathered) -> None:
         gathered.problems.append(unreadable(path, error, "command line"))
         gathered.complete = False
         return
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         gathered.problems.append(_syntax_problem(path, error))
         gathered.complete = False
         return
@@ -134,7 +134,10 @@ def _read_file(path: Path, gathered: Gathered) -> None:
     gathered.warnings += writable(path, account)
 
 
-def _syntax_problem(path: Path, error: tomllib.TOMLDecodeError) -> Problem:
+def _syntax_problem(path: Path, error: tomllib.TOMLDecodeError | RecursionError) -> Problem:
+    if isinstance(error, RecursionError):
+        found = "found lists or tables in each other, hundreds deep"
+        return Problem(str(path), found, "allowed is TOML", f"file {path}")
     match = re.fullmatch(
         r"(.*) \(at (?:line ([0-9]+), column ([0-9]+)|end of document)\)", f"{error}"
     )
@@ -207,7 +210,7 @@ def _from_text(key: str, text: str) -> object:
         return text
     try:
         document = tomllib.loads(f"value = {text.strip()}")
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return text
     value: object = document.pop("value", text)
     return text if document else value

@@ -1,6 +1,7 @@
 """The kinds of values that settings have, each with a description of what it allows."""
 
 from dataclasses import dataclass
+from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Annotated, Literal, get_args, get_origin
 
@@ -41,6 +42,18 @@ def _path(value: object) -> Path | None:
     if "\0" in str(value):
         raise ValueError("a path must not contain NUL")
     return Path(value) if str(value) else None
+
+
+def _host(host: str) -> str:
+    """Refuse "db1:3306": it would be looked up as a name, and nobody has that one."""
+    if ":" in host:
+        try:
+            IPv6Address(host)
+        except ValueError:
+            raise ValueError(
+                "a colon, and no IPv6 address: the port has a key of its own"
+            ) from None
+    return host
 
 
 def _listen_address(address: str) -> str:
@@ -136,6 +149,7 @@ StartText = Annotated[
 Host = Annotated[
     str,
     Text(pattern=r"^[0-9A-Za-z._:%-]{0,255}$"),
+    AfterValidator(_host),
     Allowed("a host name or an IP address, up to 255 characters"),
 ]
 User = Annotated[

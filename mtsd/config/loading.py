@@ -1,5 +1,6 @@
 """Turns what was given into consistent settings, or into a list of everything that is wrong."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from mtsd.config.settings import FIELDS, SECTIONS, Settings, SourceSettings
 DEFAULT = "default"
 """The origin of a value that was not set."""
 
+_PASSWORD_OF_URL = re.compile(r"://[^/@]*@")
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -103,7 +105,8 @@ def _problem(key: str, within: Iterable[int | str], detail: ErrorDetails, entry:
     elif isinstance(detail["input"], dict):
         found = "found a table"
     else:
-        found = f"found {shown(detail['input'])}"
+        # A URL may have been given for the name of a host, with its password.
+        found = f"found {_PASSWORD_OF_URL.sub('://…@', shown(detail['input']))}"
         if detail["type"] == "value_error":
             found += f", {detail['ctx']['error']}"
     path = key + "".join(f"[{index}]" for index in within)

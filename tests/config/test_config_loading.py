@@ -159,6 +159,26 @@ def test_a_syntax_error_names_file_and_line(write: Write) -> None:
     assert "allowed is TOML" in line
 
 
+def test_lists_hundreds_deep_are_one_line_too(write: Write) -> None:
+    deep = "[" * 5000 + "]" * 5000
+    path = write(f"[filter]\ndo_db = {deep}\n")
+    (line,) = problems(lambda: load(path))
+    assert line.startswith(f"{path}: found lists or tables in each other, hundreds deep; ")
+    (line,) = problems(lambda: load(write(""), {"filter.do_db": deep}))
+    assert line.startswith("filter.do_db: found ")
+
+
+def test_a_host_is_no_url_and_has_no_port(write: Write) -> None:
+    lines = problems(
+        lambda: load(write("[source]\nhost = 'db1:3306'\n[target]\nhost = 'mysql://me:word@db2/'"))
+    )
+    found = 'source.host: found "db1:3306", a colon, and no IPv6 address: the port has a key of '
+    assert lines[0].startswith(found)
+    assert lines[1].startswith('target.host: found "mysql://…@db2/"; allowed is a host name')
+    for host in ("::1", "fe80::1%eth0", "2001:db8::42"):
+        assert load(write(f"[source]\nhost = '{host}'\n")).settings.source.host == host
+
+
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     missing = tmp_path / "missing.toml"
     (line,) = problems(lambda: load(missing))

@@ -9,6 +9,7 @@ from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.bytes.framing import FileFramer
 from mtsd.binlog.files.index_files import without_indexes
 from mtsd.config import Settings
+from mtsd.model.errors import BinlogError
 from mtsd.model.position import FIRST_EVENT
 from mtsd.replica.core.endpoints import endpoint
 from mtsd.source.binlog_files import BinlogFileReader, list_files
@@ -53,15 +54,21 @@ class LocalFile:
             ) from error
 
     def events(self, start: int = FIRST_EVENT) -> Generator[bytes, None, None]:
-        """Yield its events with their checksums, from the one that begins at `start`."""
+        """Yield its events with their checksums, from the one that begins at `start`.
+
+        Raises BinlogError, which names the file, where it is cut off or none.
+        """
         from_within = start > FIRST_EVENT
         framer = FileFramer(at_start=not from_within, offset=start)
-        with self._path.open("rb") as file:
-            if from_within:
-                file.seek(start)
-            while piece := file.read(_PIECE):
-                yield from framer.feed(piece)
-        framer.finish()
+        try:
+            with self._path.open("rb") as file:
+                if from_within:
+                    file.seek(start)
+                while piece := file.read(_PIECE):
+                    yield from framer.feed(piece)
+            framer.finish()
+        except BinlogError as error:
+            raise BinlogError(f"{self._path}: {error}") from error
 
 
 def local_files(paths: Sequence[Path]) -> list[LocalFile]:

@@ -3,9 +3,16 @@
 import argparse
 from typing import Final
 
-from mtsd.cli.arguments import Subparsers, load_configuration
+from mtsd.cli.arguments import Subparsers, load_configuration, seconds, whole
 from mtsd.cli.complaint import complain
-from mtsd.cli.moves.moving import account, add_account, add_moving, how_to_move, run_move
+from mtsd.cli.moves.moving import (
+    LONGEST_S,
+    account,
+    add_account,
+    add_moving,
+    how_to_move,
+    run_move,
+)
 from mtsd.cli.output import print_line
 from mtsd.model.errors import MtsdError
 from mtsd.model.outcome.exit_status import ExitStatus
@@ -47,14 +54,18 @@ def register(subparsers: Subparsers) -> None:
         help="the source, as the target reaches it (default: [source] host)",
     )
     parser.add_argument(
-        "--replica-port", type=int, default=0, metavar="PORT", help="(default: [source] port)"
+        "--replica-port",
+        type=whole(1, 65535),
+        default=0,
+        metavar="PORT",
+        help="(default: [source] port)",
     )
     parser.add_argument(
         "--replica-channel", default="", metavar="NAME", help="its channel (default: without name)"
     )
     parser.add_argument(
         "--watch",
-        type=float,
+        type=seconds(0, LONGEST_S),
         default=_WATCH_S,
         metavar="SECONDS",
         help="how long it has to run without an error (default: %(default)g)",

@@ -10,16 +10,18 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Final
 
-from mtsd.cli.arguments import add_configuration
+from mtsd.cli.arguments import add_configuration, seconds
 from mtsd.cli.complaint import complain
 from mtsd.cli.output import print_line
-from mtsd.config import account_variable, secret_of
+from mtsd.config import account_variable, secret_of, unreadable
 from mtsd.model.errors import MtsdError, NeedsPersonError
 from mtsd.model.outcome.exit_status import ExitStatus
 from mtsd.operations.move.admin import Admin
 from mtsd.operations.move.how import HowToMove
 from mtsd.operations.move.record import default_file
 
+LONGEST_S: Final = 31_536_000.0
+"""The longest time that an option of a move takes: a year."""
 _TIMEOUT_S: Final = 60.0
 
 
@@ -38,7 +40,7 @@ def add_moving(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--timeout",
-        type=float,
+        type=seconds(1, LONGEST_S),
         default=_TIMEOUT_S,
         metavar="SECONDS",
         help="after that, everything is put back (default: %(default)g)",
@@ -79,7 +81,7 @@ def account(args: argparse.Namespace, option: str) -> Admin | None:
         try:
             return Admin(user, secret_of(file))
         except (OSError, UnicodeDecodeError) as error:
-            raise NeedsPersonError(f"{file} cannot be read: {error}") from None
+            raise NeedsPersonError(str(unreadable(file, error, "command line"))) from None
     if (given := os.environ.get(account_variable(option))) is not None:
         return Admin(user, given)
     if sys.stdin is not None and sys.stdin.isatty():

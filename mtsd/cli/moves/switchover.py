@@ -5,9 +5,16 @@ import os
 from pathlib import Path
 from typing import Final
 
-from mtsd.cli.arguments import Subparsers, configuration_file, load_configuration
+from mtsd.cli.arguments import Subparsers, configuration_file, load_configuration, seconds
 from mtsd.cli.complaint import complain
-from mtsd.cli.moves.moving import account, add_account, add_moving, how_to_move, run_move
+from mtsd.cli.moves.moving import (
+    LONGEST_S,
+    account,
+    add_account,
+    add_moving,
+    how_to_move,
+    run_move,
+)
 from mtsd.cli.output import print_line
 from mtsd.config import ConfigurationError, load
 from mtsd.model.errors import MtsdError
@@ -61,7 +68,11 @@ def register(subparsers: Subparsers) -> None:
         ("--grace", _DEFAULTS.grace, "how long open transactions may take to end in the pause"),
     ):
         parser.add_argument(
-            name, type=float, default=default, metavar="SECONDS", help=f"{what} (%(default)g)"
+            name,
+            type=seconds(0, LONGEST_S),
+            default=default,
+            metavar="SECONDS",
+            help=f"{what} (%(default)g)",
         )
     parser.add_argument("--kill", action="store_true", help="end writers that take longer")
     parser.add_argument(
@@ -81,7 +92,7 @@ def _switchover(args: argparse.Namespace) -> int:
         reversed_settings = load(reverse, {}, {}, None).settings
     except ConfigurationError as error:
         for problem in error.problems:
-            complain(f"{reverse}: {problem}", ExitStatus.BAD_USAGE)
+            complain(f"--reverse-config: {problem}", ExitStatus.BAD_USAGE)
         return ExitStatus.BAD_USAGE
     try:
         source, target = account(args, "admin-source"), account(args, "admin")

@@ -121,10 +121,12 @@ def test_a_file_cut_off_and_one_that_is_none(
     short = tmp_path / "binlog.000001"
     short.write_bytes(recording.files[0].read_bytes()[:-3])
     assert mtsd_binlog(short) == 3
-    assert "ends inside an event" in capsys.readouterr().err
+    assert f"error: {short}: the file ends inside an event" in capsys.readouterr().err
     short.write_bytes(b"anything else")
     assert mtsd_binlog("--events", short) == 3
-    assert "not a binary log" in capsys.readouterr().err
+    assert f"error: {short}: not a binary log" in capsys.readouterr().err
+    assert mtsd_binlog("--events", tmp_path) == 2
+    assert capsys.readouterr().err == f"mtsd: error: {tmp_path}: Is a directory\n"
 
 
 def test_a_missing_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

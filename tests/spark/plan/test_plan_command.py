@@ -134,24 +134,6 @@ def test_what_cannot_be_planned_is_said_in_one_line(
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--workers", "0"],
-        ["--batches", "x"],
-        ["--measure", "-1"],
-        ["--groups", "-5"],
-        ["--processors", "0"],
-        ["--processors", "-1"],
-        ["--target-processors", "0"],
-    ],
-)
-def test_numbers_are_checked(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["plan", *arguments])
-    assert "is not a" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("package", ["pyarrow", "pyspark"])
 def test_a_missing_extra_is_said(
     package: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
