@@ -30,6 +30,7 @@ from benchmarks.parts.cpu import Stages
 from benchmarks.parts.lag import Lag
 from benchmarks.replicas import machine
 from benchmarks.replicas.external import installed
+from benchmarks.replicas.kinds import KINDS
 from benchmarks.replicas.runs import Applied, Pair
 from mtsd.schedule.policies.choice import POLICIES
 
@@ -247,7 +248,7 @@ def _stalls(args: argparse.Namespace, results: Results) -> None:
 
 
 def _mixed(args: argparse.Namespace, results: Results) -> None:
-    with mixed.loaded_source(args.mixed_transactions) as load:
+    with mixed.loaded_source(args.mixed_transactions, KINDS[args.load_server]) as load:
         for _ in range(args.repeat):
             for variant, durable in ((MIXED, True), (MIXED_NOT_DURABLE, False)):
                 results.add(variant, load.pair(args.workers, durable=durable))
@@ -261,7 +262,12 @@ def _mixed(args: argparse.Namespace, results: Results) -> None:
 
 def _loads(args: argparse.Namespace, results: Results) -> None:
     found = loads.measured(
-        args.load, args.workers, args.repeat, scale=args.load_scale, policies=args.load_policies
+        args.load,
+        args.workers,
+        args.repeat,
+        scale=args.load_scale,
+        policies=args.load_policies,
+        kind=KINDS[args.load_server],
     )
     print(loads.table(found))
     results.figures += loads.figures(found)
@@ -409,6 +415,12 @@ def _arguments() -> argparse.Namespace:
         choices=POLICIES,
         default=("database",),
         help="of the loads part",
+    )
+    parser.add_argument(
+        "--load-server",
+        choices=KINDS,
+        default="9.7",
+        help="source and target of the loads and mixed parts: MySQL 9.7, or a MariaDB",
     )
     parser.add_argument("--pure", action="store_true", help="mtsd without compiled modules")
     parser.add_argument(

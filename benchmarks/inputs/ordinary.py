@@ -4,6 +4,7 @@ Those of sysbench are its own (Debian's package `sysbench`, which has to be inst
 `benchmarks.inputs.tpcc`, the others are a few statements each.
 """
 
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
@@ -24,9 +25,7 @@ _SYSBENCH_TABLES: Final = 4
 _SYSBENCH_ROWS: Final = 10_000
 _AT_ONCE: Final = 20
 """Transactions sent before their results are read."""
-_SESSION: Final = (
-    "SET SESSION transaction_isolation = 'READ-COMMITTED', cte_max_recursion_depth = 1000000"
-)
+_READ_COMMITTED: Final = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
 _OF_STATEMENTS: Final = "SET SESSION binlog_format = 'STATEMENT'"
 
 Made = Iterator[list[str]]
@@ -75,8 +74,8 @@ def _sysbench(name: str, *arguments: str) -> OrdinaryLoad:
 
 def _commits(server: Server) -> int:
     """Return how many transactions the server has logged since its GTIDs were reset."""
-    executed = str(server.sql("SELECT @@GLOBAL.gtid_executed")[0][0])
-    return int(executed.rpartition("-")[2]) if "-" in executed.rpartition(":")[2] else 0
+    *_, gtids = server.binlog_end()
+    return int(re.split("[-:]", gtids)[-1] or 0)
 
 
 def _of(
@@ -86,7 +85,7 @@ def _of(
     made: Callable[[Random, int], Made],
     *,
     connections: int = CONNECTIONS,
-    session: str = _SESSION,
+    session: str = _READ_COMMITTED,
 ) -> OrdinaryLoad:
     """Return a load in the database `ordinary`, by so many connections that begin with `session`.
 
@@ -95,7 +94,7 @@ def _of(
 
     def prepare(server: Server) -> None:
         with closing(server.client(flags=CLIENT.MULTI_STATEMENTS)) as client:
-            send(client, [_SESSION, "CREATE DATABASE ordinary", "USE ordinary", *tables])
+            send(client, [tpcc.LONG_RECURSION, "CREATE DATABASE ordinary", "USE ordinary", *tables])
 
     def run(server: Server, count: int) -> int:
         def work(connection: int) -> int:

@@ -14,13 +14,12 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Final
 
-from benchmarks.replicas import servers
-from benchmarks.replicas.native import NativeReplica
-from benchmarks.replicas.runs import Applied, LastCommit, Pair, Work, run_mtsd, run_native
+from benchmarks.replicas.kinds import Kind, Mysql
+from benchmarks.replicas.runs import Applied, Pair, Work, run_mtsd, run_native
 from tests.replica.daemon_process import Value
 from tests.servers.mysqld import Options, Server
-from tests.servers.provision import provide
 
+MYSQL: Final[Kind] = Mysql()
 _SHOWN: Final = 8
 """Kinds of statements in a table."""
 
@@ -32,10 +31,16 @@ class Loaded:
     `binlog_bytes`: what the load has made the binlog grow by.
     """
 
+    kind: Kind
     source: Server
     template: Path
-    transactions: int
+    work: Work
     binlog_bytes: int
+
+    @property
+    def transactions(self) -> int:
+        """Return how many the load is."""
+        return self.work.transactions
 
     def pair(
         self,
@@ -54,22 +59,27 @@ class Loaded:
 
     def native(self, workers: int, *, durable: bool) -> Applied:
         """Let the server's own replica apply the load."""
-        with _target(self.template, workers, durable=durable) as target:
-            replica = NativeReplica(self.source, target)
-            return run_native(self.source, target, replica, self._work)
+        with self._target(workers, durable=durable) as target:
+            replica = self.kind.native(self.source, target)
+            return run_native(self.source, target, replica, self.work)
 
     def external(
         self, workers: int, *, durable: bool, settings: Mapping[str, Value] | None = None
     ) -> Applied:
         """Let mtsd apply the load."""
         own = {"replica.parallel_workers": workers, **(settings or {})}
-        with _target(self.template, workers, durable=durable) as target:
-            return run_mtsd(self.source, target, own, self._work)
+        with self._target(workers, durable=durable) as target:
+            return run_mtsd(self.source, target, own, self.work)
 
-    @property
-    def _work(self) -> Work:
-        databases = [str(name) for (name,) in self.source.sql("SHOW DATABASES")]
-        return Work(self.transactions, LastCommit(databases))
+    @contextmanager
+    def _target(self, workers: int, *, durable: bool) -> Iterator[Server]:
+        options = self.kind.target(durable=durable, workers=workers)
+        installation = replace(self.kind.installation, template=self.template)
+        # In a folder of the load's: it is nothing for others.
+        folder = self.template.parent
+        with Server(options, installation=installation, parent=folder) as target:
+            _forget(target)
+            yield target
 
 
 @contextmanager
@@ -77,23 +87,25 @@ def loaded(
     prepare: Callable[[Server], None],
     run: Callable[[Server], int],
     options: Options = MappingProxyType({}),
+    kind: Kind = MYSQL,
 ) -> Iterator[Loaded]:
     """Start a source with these options, prepared, on which the load has run.
 
     `run` returns how many transactions it has committed.
     """
-    with TemporaryDirectory(prefix="mtsd-loaded-") as name, servers.source(options) as source:
+    made = Server({**kind.source(), **options}, installation=kind.installation)
+    with TemporaryDirectory(prefix="mtsd-loaded-") as name, made as source:
         prepare(source)
-        source.sql("RESET BINARY LOGS AND GTIDS")
+        _forget(source)
         source.stop()
         template = Path(name) / "template"
         shutil.copytree(source.datadir, template)
-        # A target has a server_uuid of its own.
-        (template / "auto.cnf").unlink()
+        # A target has a server_uuid of its own (MySQL).
+        (template / "auto.cnf").unlink(missing_ok=True)
         source.start()
         transactions = run(source)
         size = sum(int(row[1]) for row in source.sql("SHOW BINARY LOGS"))
-        yield Loaded(source, template, transactions, size)
+        yield Loaded(kind, source, template, kind.work(source, transactions), size)
 
 
 def table(pairs: Mapping[str, Sequence[Pair]]) -> str:
@@ -108,11 +120,7 @@ def table(pairs: Mapping[str, Sequence[Pair]]) -> str:
     return "\n".join(lines)
 
 
-@contextmanager
-def _target(template: Path, workers: int, *, durable: bool) -> Iterator[Server]:
-    options = servers.target(durable=durable, workers=workers).options
-    installation = replace(provide(), template=template)
-    # In a folder of the load's: it is nothing for others.
-    with Server(options, installation=installation, parent=template.parent) as target:
-        target.sql("RESET BINARY LOGS AND GTIDS")
-        yield target
+def _forget(server: Server) -> None:
+    """Begin its binlog anew, and forget its GTIDs."""
+    installation = server.installation
+    server.sql("; ".join((installation.binlog_reset, *installation.gtid_resets)))

@@ -25,28 +25,13 @@ from tests.load import mariadb, small
 from tests.load.compare import differences
 from tests.replica.daemon_process import Value
 from tests.servers.mariadb import provide_mariadb
-from tests.servers.mysqld import Options, Server
+from tests.servers.mysqld import Server
 
 MYSQL: Final = "MySQL"
 MARIADB: Final = "MariaDB"
 CLIENTS: Final = 16
 _SESSION: Final = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
 """Understood by both families."""
-_MARIADB: Final[Options] = {
-    "binlog_format": "ROW",
-    "innodb_buffer_pool_size": "1G",
-    "innodb_log_file_size": "1G",
-    "max_connections": 200,
-}
-_MARIADB_TARGET: Final[Options] = {
-    **_MARIADB,
-    **servers.DURABLE,
-    "innodb_flush_method": "O_DIRECT",
-    "log_slave_updates": "ON",
-    "performance_schema": "ON",
-    "server_id": 2,
-    "slave_parallel_mode": "optimistic",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +65,7 @@ def loaded_source(load: FamilyLoad) -> Iterator[Server]:
     source = (
         servers.source()
         if mysql
-        else Server({**_MARIADB, "server_id": 1}, installation=provide_mariadb("10.11"))
+        else Server(servers.MARIADB_SOURCE, installation=provide_mariadb("10.11"))
     )
     with source:
         _prepare(source, load)
@@ -127,7 +112,7 @@ def _work(load: FamilyLoad) -> Work:
 def _target(load: FamilyLoad, workers: int) -> Server:
     if load.family == MYSQL:
         return servers.target(durable=True, workers=workers)
-    options = {**_MARIADB_TARGET, "slave_parallel_threads": workers}
+    options = servers.mariadb_target_options(durable=True, workers=workers)
     return Server(options, installation=provide_mariadb("10.11"))
 
 

@@ -10,6 +10,7 @@ from statistics import median
 from benchmarks.figures import MEGABYTE, Figure, Range, ratio
 from benchmarks.inputs.ordinary import AS_SQL, CONNECTIONS, LOADS, NAMES, OrdinaryLoad
 from benchmarks.parts import copies
+from benchmarks.replicas.kinds import Kind
 from benchmarks.replicas.runs import Pair
 from tests.replica.daemon_process import Value
 from tests.servers.mysqld import Server
@@ -21,6 +22,7 @@ __all__ = ["NAMES", "Measured", "as_sql", "figures", "measured", "pairs", "table
 class Measured:
     """Runs of one load under one policy of mtsd, durable or not."""
 
+    kind: Kind
     load: str
     policy: str
     durable: bool
@@ -30,7 +32,8 @@ class Measured:
     @property
     def variant(self) -> str:
         """What a table calls it."""
-        return f"{self.load}, {self.policy}, {'' if self.durable else 'not '}durable"
+        name = f"{self.load}, {self.policy}, {'' if self.durable else 'not '}durable"
+        return name if self.kind == copies.MYSQL else f"{self.kind.name}, {name}"
 
     @property
     def times(self) -> Range:
@@ -44,15 +47,21 @@ class Measured:
 
 
 def measured(
-    names: Sequence[str], workers: int, repeat: int, *, scale: float, policies: Sequence[str]
+    names: Sequence[str],
+    workers: int,
+    repeat: int,
+    *,
+    scale: float,
+    policies: Sequence[str],
+    kind: Kind,
 ) -> list[Measured]:
-    """Run the loads, `scale` times as long as usual, `repeat` rounds each."""
+    """Run the loads on such servers, `scale` times as long as usual, `repeat` rounds each."""
     found = []
     for load in LOADS:
         if load.name not in names:
             continue
         count = max(CONNECTIONS, round(load.transactions * scale))
-        with copies.loaded(load.prepare, partial(_run, load, count)) as made:
+        with copies.loaded(load.prepare, partial(_run, load, count), kind=kind) as made:
             for durable in (True, False):
                 rounds: dict[str, list[Pair]] = {policy: [] for policy in policies}
                 for number in range(repeat):
@@ -68,7 +77,7 @@ def measured(
                     for policy, run in runs.items():
                         rounds[policy].append(Pair(native, run))
                 for policy, pairs_ in rounds.items():
-                    one = Measured(load.name, policy, durable, made.binlog_bytes, pairs_)
+                    one = Measured(kind, load.name, policy, durable, made.binlog_bytes, pairs_)
                     found.append(one)
                     print(f"{one.variant}: {one.times.median:.2f} times", file=sys.stderr)
     return found

@@ -155,18 +155,20 @@ class LastSeen:
 
     transactions: int
     is_there: Callable[[Server], bool]
+    period: float = _POLL_S
+    """Seconds from one look to the next."""
 
     def of_native(self, replica: Native, target: Server) -> float:
         """See `End`."""
         deadline = time.monotonic() + _TIMEOUT_S
         while not self.is_there(target):
             replica.check(deadline)
-            time.sleep(_POLL_S)
+            time.sleep(self.period)
         return time.time()
 
     def of_mtsd(self, daemon: External, target: Server) -> float:
         """See `End`."""
-        daemon.wait_until(lambda: self.is_there(target), _TIMEOUT_S, _POLL_S)
+        daemon.wait_until(lambda: self.is_there(target), _TIMEOUT_S, self.period)
         ended = time.time()
         daemon.wait_until_caught_up(_TIMEOUT_S)
         return ended

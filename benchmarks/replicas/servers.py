@@ -22,6 +22,25 @@ TARGET: Final[Options] = {
 DURABLE: Final[Options] = {"sync_binlog": 1, "innodb_flush_log_at_trx_commit": 1}
 NOT_DURABLE: Final[Options] = {"sync_binlog": 0, "innodb_flush_log_at_trx_commit": 2}
 
+MARIADB_SOURCE: Final[Options] = {
+    "binlog_format": "ROW",
+    "innodb_buffer_pool_size": "1G",
+    # Copied into each target.
+    "innodb_log_file_size": "96M",
+    "max_connections": 200,
+}
+"""Not durable either. `binlog_format` is MIXED by default."""
+_MARIADB_TARGET: Final[Options] = {
+    "binlog_format": "ROW",
+    "innodb_buffer_pool_size": "1G",
+    "innodb_log_file_size": "1G",
+    "innodb_flush_method": "O_DIRECT",
+    # Otherwise its own replica writes no binlog, and mtsd does.
+    "log_slave_updates": "ON",
+    "server_id": 2,
+    "slave_parallel_mode": "optimistic",
+}
+
 REPLICA_SETTINGS: Final = (
     "version",
     "replica_parallel_workers",
@@ -47,6 +66,10 @@ REPLICA_SETTINGS: Final = (
     "innodb_buffer_pool_size",
     "innodb_redo_log_capacity",
     "performance_schema",
+    "slave_parallel_threads",
+    "slave_parallel_mode",
+    "log_slave_updates",
+    "innodb_log_file_size",
 )
 """What a reader needs to know about a target to judge its figures."""
 
@@ -61,8 +84,19 @@ def target(*, durable: bool, workers: int, options: Options = MappingProxyType({
 
     Its settings are those of all targets, the native replica's workers, and `options`.
     """
+    return Server({**target_options(durable=durable, workers=workers), **options})
+
+
+def target_options(*, durable: bool, workers: int) -> Options:
+    """Return the settings of all targets."""
     durability = DURABLE if durable else NOT_DURABLE
-    return Server({**TARGET, **durability, "replica_parallel_workers": workers, **options})
+    return {**TARGET, **durability, "replica_parallel_workers": workers}
+
+
+def mariadb_target_options(*, durable: bool, workers: int) -> Options:
+    """Return the settings of all targets that are a MariaDB."""
+    durability = DURABLE if durable else NOT_DURABLE
+    return {**_MARIADB_TARGET, **durability, "slave_parallel_threads": workers}
 
 
 def settings(server: Server) -> dict[str, str]:
