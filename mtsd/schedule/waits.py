@@ -9,6 +9,7 @@ from mtsd.schedule.wait_cause import WaitCause
 
 DISPATCHER: Final = -1
 """The waiter that adds groups; the others are the workers, by their index from 0."""
+_NOTHING: Final = dict.fromkeys(WaitCause, 0.0)
 
 
 class Waits:
@@ -19,7 +20,7 @@ class Waits:
     def __init__(self, workers: int) -> None:
         self._causes: list[WaitCause | None] = [None] * (workers + 1)
         self._since = [0.0] * (workers + 1)
-        self._seconds = dict.fromkeys(WaitCause, 0.0)
+        self._seconds = _NOTHING.copy()
 
     def set(self, waiter: int, cause: WaitCause | None, now: float) -> None:
         """Note what a waiter waits for from now on; None if it does not wait."""

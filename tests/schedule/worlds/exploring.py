@@ -51,9 +51,9 @@ def explore(
             state.fork().finish()
         for number, choice in enumerate(choices):
             follower = state if number + 1 == len(choices) else state.fork()
-            follower.perform(choice)
+            follower.step(choice)
             if not checkpoints and choice[0] in _COMMITS:
-                follower.perform((Step.LEARN, choice[1]))
+                follower.step((Step.LEARN, choice[1]))
             key = follower.key()
             if key in seen:
                 continue

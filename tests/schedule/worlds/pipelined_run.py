@@ -5,6 +5,7 @@ The server runs what was sent whether the daemon lives or not, so the steps of t
 
 from collections import deque
 from dataclasses import dataclass, replace
+from typing import Self
 
 from mtsd.model.group import Group, GroupKind
 from mtsd.schedule.batches.in_flight import InFlight, Packet
@@ -34,17 +35,10 @@ class PipelinedRun(SimulatedRun):
     Each transaction may fail, once; everything of a group that failed is replayed.
     """
 
-    def __init__(
-        self,
-        stream: Stream,
-        target: SimulatedTarget,
-        settings: RunSettings,
-        *,
-        repeats: bool = False,
-    ) -> None:
+    def __init__(self, stream: Stream, target: SimulatedTarget, settings: RunSettings) -> None:
         self.flights: list[InFlight] = []
         self.wires: list[deque[OnTheWire]] = []
-        self.replayed: list[list[Group]] = []
+        self.replayed: list[tuple[Group, ...]] = []
         self.failed_once: set[int] = set()
         self.held: list[Packet | None] = [None] * settings.workers
         """What a worker has applied before its turn, or while it commits, and holds open."""
@@ -52,12 +46,12 @@ class PipelinedRun(SimulatedRun):
         """What a worker has made to be applied after that."""
         self.gave_way: set[int] = set()
         """The first groups of batches that were rolled back before they could commit."""
-        super().__init__(stream, target, settings, repeats=repeats)
+        super().__init__(stream, target, settings)
         for row in self.rows:
             token = target.tokens.setdefault(row.id, 1000 * row.id)
             self.flights.append(InFlight(replace(row, token=token)))
             self.wires.append(deque())
-            self.replayed.append([])
+            self.replayed.append(())
 
     def take(self, worker: int) -> None:
         """Begin a batch."""
@@ -86,7 +80,7 @@ class PipelinedRun(SimulatedRun):
         follows = not flight.is_empty
 
         def more() -> tuple[Group, ...]:
-            batch = self.scheduler.take(worker, ahead=True)
+            batch = self.tell(lambda scheduler: scheduler.take(worker, ahead=True))
             if batch:
                 self.running[worker] += batch
                 self.begun = max(self.begun, batch[-1].number)
@@ -106,7 +100,7 @@ class PipelinedRun(SimulatedRun):
             else:
                 assert follows
                 flight.give_back([each.batch for each in packet.transactions])
-        self.look()
+        self.check()
 
     # Before its turn, or while the one before it commits
 
@@ -135,12 +129,12 @@ class PipelinedRun(SimulatedRun):
 
     def begin_ahead(self, worker: int) -> None:
         """Begin the batch after the one that commits, if it is full."""
-        batch = self.scheduler.take(worker, ahead=True)
+        batch = self.tell(lambda scheduler: scheduler.take(worker, ahead=True))
         if batch:
             self.running[worker] += batch
             self.begun = max(self.begun, batch[-1].number)
             self.flights[worker].begin(batch)
-        self.look()
+        self.check()
 
     def can_make(self, worker: int) -> bool:
         """Tell whether the worker may make what it sends after what the server applies."""
@@ -154,7 +148,7 @@ class PipelinedRun(SimulatedRun):
         flight = self.flights[worker]
         batch = flight.begun_behind()
         self.made[worker] = flight.packet([batch], self.scheduler.stored, self.held[worker])
-        self.look()
+        self.check()
 
     def hold(self, worker: int) -> None:
         """Let the server apply a batch and leave it open."""
@@ -165,7 +159,7 @@ class PipelinedRun(SimulatedRun):
             self._check_turn(group, (*sent, *batch))
         self.held[worker] = self.made[worker] or flight.packet([batch], self.scheduler.stored)
         self.made[worker] = None
-        self.look()
+        self.check()
 
     def can_send_commit(self, worker: int) -> bool:
         """Tell whether what is held has found the worker's row, and may commit."""
@@ -182,7 +176,7 @@ class PipelinedRun(SimulatedRun):
         assert packet is not None
         self.held[worker] = self.made[worker] = None
         self.gave_way.add(packet.transactions[0].batch[0].number)
-        self.look()
+        self.check()
 
     def send_commit(self, worker: int) -> None:
         """Send the COMMIT of what is held."""
@@ -195,7 +189,7 @@ class PipelinedRun(SimulatedRun):
         assert flight.take_begun() == packet.transactions[0].batch
         flight.sent(packet, 1)
         self.wires[worker].append(OnTheWire(packet))
-        self.look()
+        self.check()
 
     # The server
 
@@ -217,7 +211,7 @@ class PipelinedRun(SimulatedRun):
             sent.executed += 1
             self.running[worker] = self.running[worker][len(transaction.batch) :]
             self.unlearned[worker] += transaction.batch
-        self.look()
+        self.check()
 
     # Answers
 
@@ -247,12 +241,12 @@ class PipelinedRun(SimulatedRun):
             self._learned(worker, transaction.batch)
         else:
             assert not any(behind.executed for behind in list(wire)[1:]), "behind a failure"
-            left = [group for batch in flight.failed() for group in batch]
+            left = tuple(group for batch in flight.failed() for group in batch)
             wire.clear()
             self.held[worker] = self.made[worker] = None
             self.replayed[worker] = left
             assert not any(group.number in self.target.applied for group in left)
-        self.look()
+        self.check()
 
     def can_replay(self, worker: int) -> bool:
         """Tell whether a group is to be applied by itself."""
@@ -266,7 +260,11 @@ class PipelinedRun(SimulatedRun):
     def replay(self, worker: int) -> None:
         """Let the target commit one group by itself, and learn it."""
         flight = self.flights[worker]
-        group = self.replayed[worker].pop(0) if self.replayed[worker] else flight.take_begun()[0]
+        if self.replayed[worker]:
+            group, *left = self.replayed[worker]
+            self.replayed[worker] = tuple(left)
+        else:
+            group = flight.take_begun()[0]
         row = flight.row_after((group,), self.scheduler.stored)
         self._check_commit((group,))
         self.target.commit((group,), row)
@@ -274,7 +272,7 @@ class PipelinedRun(SimulatedRun):
         flight.applied(row)
         self.unlearned[worker] = (group,)
         self._learned(worker, (group,))
-        self.look()
+        self.check()
 
     # What is owed
 
@@ -299,7 +297,7 @@ class PipelinedRun(SimulatedRun):
         flight.owe(group, self.scheduler.stored)
         self.unlearned[worker] = (group,)
         self._learned(worker, (group,))
-        self.look()
+        self.check()
 
     def can_settle(self, worker: int) -> bool:
         """Tell whether something is owed, and nothing else is going on."""
@@ -313,17 +311,29 @@ class PipelinedRun(SimulatedRun):
         row = flight.row_after((), self.scheduler.stored)
         self.target.commit((), row)
         flight.applied(row)
-        self.look()
+        self.check()
 
     def _learned(self, worker: int, batch: tuple[Group, ...]) -> None:
         assert self.unlearned[worker][: len(batch)] == batch
         self.unlearned[worker] = self.unlearned[worker][len(batch) :]
         for group in batch:
             del self.unfinished[group.number]
-        for other in self.scheduler.commit(worker, batch):
+        for other in self.tell(lambda scheduler: scheduler.commit(worker, batch)):
             self.told[other] = True
         if not self.running[worker] and not self.unlearned[worker]:
             self.told[worker] = True
+
+    def fork(self) -> Self:
+        """Return an independent copy."""
+        copy = super().fork()
+        copy.flights = [_copied(flight) for flight in self.flights]
+        copy.wires = [deque(map(replace, wire)) for wire in self.wires]
+        copy.replayed = self.replayed.copy()
+        copy.failed_once = self.failed_once.copy()
+        copy.held = self.held.copy()
+        copy.made = self.made.copy()
+        copy.gave_way = self.gave_way.copy()
+        return copy
 
     # Choosing
 
@@ -419,3 +429,13 @@ class PipelinedRun(SimulatedRun):
 def _is_single(batch: tuple[Group, ...]) -> bool:
     """Tell whether a batch becomes one statement: its row events have the same flags."""
     return len({group.row_flags for group in batch}) == 1 and batch[0].row_flags is not None
+
+
+def _copied(flight: InFlight) -> InFlight:
+    """Return an independent copy: all that it has consists of values."""
+    copy = InFlight(flight.row)
+    copy._owed = flight._owed
+    copy._begun = flight._begun.copy()
+    copy._sent = flight._sent.copy()
+    copy._answered = flight._answered
+    return copy

@@ -5,9 +5,11 @@ must be true in each state: so a driver only has to choose steps, at random or a
 """
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from random import Random
+from typing import Self, TypeVar
 
 from mtsd.binlog.events.rows import deletes_rows
 from mtsd.model.distribution import Distribution
@@ -181,57 +183,26 @@ class Step(enum.Enum):
 
 
 Choice = tuple[Step, int]
+Answer = TypeVar("Answer")
+_SIZE = attrgetter("size")
 
 
 class SimulatedRun:
     """The daemon from its start to a stop or a crash; the crash is to forget the object."""
 
-    def __init__(
-        self,
-        stream: Stream,
-        target: SimulatedTarget,
-        settings: RunSettings,
-        *,
-        repeats: bool = False,
-    ) -> None:
+    def __init__(self, stream: Stream, target: SimulatedTarget, settings: RunSettings) -> None:
         self.stream = stream
         self.target = target
         self.settings = settings
-        self._began_at = target.fork()
-        self._performed: list[Choice] = []
-        self._repeats = repeats
-        """Whether these are steps of another run, which has been looked at after each."""
-        self.executed = target.executed() if repeats else target.recovered()
+        self.executed = target.recovered()
         target.write_recovery_row(self.executed, drop_others=settings.drop_others)
         mark = target.mark
+        self._began_at = mark
         workers = 1 if settings.mode is Mode.SEQUENTIAL else settings.workers
-        policy: Policy
-        if settings.mode is Mode.PLANNED:
-            policy = PlannedPolicy(settings.plan)
-        elif settings.mode is Mode.SEQUENTIAL:
-            policy = choose_policy("", 0)
-        else:
-            policy = choose_policy(
-                settings.mode.value,
-                workers,
-                settings.bind,
-                in_order=settings.in_order,
-                eventual=settings.eventual,
-                deletes_in_turn=settings.deletes_in_turn,
-            )
-        if settings.homes_after and isinstance(policy, DatabasePolicy | TablePolicy):
-            policy.placement.homes = Homes(workers, settings.homes_after)
-        self.policy = policy
-        self.scheduler = Scheduler(
-            policy,
-            workers,
-            settings.limits,
-            mark,
-            self.executed,
-            alone=settings.alone,
-            fillers=as_filled(policy),
-            in_order=settings.in_order,
-        )
+        self._workers = workers
+        self.policy, self.scheduler = self._new_scheduler()
+        self._told: list[Callable[[Scheduler], object]] = []
+        """All that the scheduler has been told, for `fork`."""
         self.rows = [blank_row(worker + 1, mark) for worker in range(workers)]
         self.running: list[tuple[Group, ...]] = [()] * workers
         """What each worker has begun and the target has not committed."""
@@ -252,11 +223,46 @@ class SimulatedRun:
         self.stopping = False
         self.halted = False
         self._last_mark: tuple[int, Position] = (mark.number, mark.position)
-        if not repeats:
-            target.recovered()
-            following = self._next_group()
-            assert following is None or following.number == mark.number + 1, "numbers have shifted"
-            self.check()
+        target.recovered()
+        following = self._next_group()
+        assert following is None or following.number == mark.number + 1, "numbers have shifted"
+        self.check()
+
+    def _new_scheduler(self) -> tuple[Policy, Scheduler]:
+        """Return a scheduler as it is at the run's start, and its policy."""
+        settings, workers = self.settings, self._workers
+        policy: Policy
+        if settings.mode is Mode.PLANNED:
+            policy = PlannedPolicy(settings.plan)
+        elif settings.mode is Mode.SEQUENTIAL:
+            policy = choose_policy("", 0)
+        else:
+            policy = choose_policy(
+                settings.mode.value,
+                workers,
+                settings.bind,
+                in_order=settings.in_order,
+                eventual=settings.eventual,
+                deletes_in_turn=settings.deletes_in_turn,
+            )
+        if settings.homes_after and isinstance(policy, DatabasePolicy | TablePolicy):
+            policy.placement.homes = Homes(workers, settings.homes_after)
+        scheduler = Scheduler(
+            policy,
+            workers,
+            settings.limits,
+            self._began_at,
+            self.executed,
+            alone=settings.alone,
+            fillers=as_filled(policy),
+            in_order=settings.in_order,
+        )
+        return policy, scheduler
+
+    def tell(self, what: Callable[[Scheduler], Answer]) -> Answer:
+        """Do what changes the scheduler. It goes by nothing that the run changes later."""
+        self._told.append(what)
+        return what(self.scheduler)
 
     def _next_group(self) -> Group | None:
         for item in self.stream.items[self.next_item :]:
@@ -278,17 +284,19 @@ class SimulatedRun:
         item = self.stream.items[self.next_item]
         self.next_item += 1
         if not isinstance(item, Group):
-            self.scheduler.reach(item.end, item.gtids)
+            reached = item
+            self.tell(lambda scheduler: scheduler.reach(reached.end, reached.gtids))
         else:
+            added = item
             before = item.number in self.target.applied
-            assert self._repeats or before == self.scheduler.former.has(item.number)
+            assert before == self.scheduler.former.has(item.number)
             if item.kind is not GroupKind.EMPTY and not before:
                 self.unfinished[item.number] = item
                 self.bound_at[item.number] = self.bind
-            woken = self.scheduler.add(item)
+            woken = self.tell(lambda scheduler: scheduler.add(added))
             if woken is not None:
                 self.told[woken] = True
-        self.look()
+        self.check()
 
     def can_take(self, worker: int) -> bool:
         """Tell whether a worker has a batch that it can begin."""
@@ -302,20 +310,20 @@ class SimulatedRun:
 
     def take(self, worker: int) -> None:
         """Begin a batch."""
-        able = self._repeats or self.can_take(worker)
+        able = self.can_take(worker)
         self.told[worker] = False
         was_running = bool(self.scheduler.workers[worker].running)
-        batch = self.scheduler.take(worker, statements=self.settings.statements)
+        statements = self.settings.statements
+        batch = self.tell(lambda scheduler: scheduler.take(worker, statements=statements))
         assert bool(batch) == able
         if batch:
             assert not was_running
-            if not self._repeats:
-                self._check_beginning(batch)
+            self._check_beginning(batch)
             self.running[worker] = batch
             if self.stopping:
                 assert batch[-1].number <= self.begun
             self.begun = max(self.begun, batch[-1].number)
-        self.look()
+        self.check()
 
     def can_commit(self, worker: int) -> bool:
         """Tell whether the target may commit something for a worker."""
@@ -330,32 +338,31 @@ class SimulatedRun:
         """Let the target commit the next `count` groups of a worker's batch, with its row."""
         batch = self.running[worker]
         groups, self.running[worker] = batch[:count], batch[count:]
-        if not self._repeats:
-            self._check_commit(groups)
+        self._check_commit(groups)
         self.rows[worker] = self.rows[worker].advanced(groups, self.scheduler.stored)
         self.target.commit(groups, self.rows[worker])
         self.unlearned[worker] = groups
-        self.look()
+        self.check()
 
     def learn(self, worker: int) -> None:
         """Tell the scheduler of the commit."""
         groups, self.unlearned[worker] = self.unlearned[worker], ()
         for group in groups:
             del self.unfinished[group.number]
-        woken = self.scheduler.commit(worker, groups)
+        woken = self.tell(lambda scheduler: scheduler.commit(worker, groups))
         assert worker not in woken
         for other in woken:
             self.told[other] = True
         if not self.running[worker]:
             self.told[worker] = True
-        self.look()
+        self.check()
 
     def fail(self, worker: int) -> None:
         """Let the next group of a worker's batch fail for good: its rest is given up."""
         self.running[worker] = ()
         self.halted = True
-        self.scheduler.halt()
-        self.look()
+        self.tell(Scheduler.halt)
+        self.check()
 
     def can_compute(self) -> bool:
         """Tell whether there is a low-water mark to store and none is on its way."""
@@ -365,34 +372,34 @@ class SimulatedRun:
         """Compute a checkpoint."""
         mark = self.scheduler.checkpoint()
         assert mark is not None
-        assert self._repeats or mark.gtids == self.stream.known_gtids(mark)
+        assert mark.gtids == self.stream.known_gtids(mark)
         self.computed = mark
         self.is_stored = False
-        self.look()
+        self.check()
 
     def store(self) -> None:
         """Let the target commit the checkpoint."""
         assert self.computed is not None
         self.target.store(self.computed)
         self.is_stored = True
-        if not self._repeats:
-            self.target.recovered()
-        self.look()
+        self.target.recovered()
+        self.check()
 
     def learn_stored(self) -> None:
         """Tell the scheduler of the stored checkpoint."""
-        assert self.computed is not None
-        self.scheduler.checkpointed(self.computed)
+        mark = self.computed
+        assert mark is not None
+        self.tell(lambda scheduler: scheduler.checkpointed(mark))
         self.computed = None
         self.is_stored = False
-        self.look()
+        self.check()
 
     def stop(self) -> None:
         """Begin a graceful stop."""
         self.stopping = True
-        self.scheduler.stop(reading=False)
+        self.tell(lambda scheduler: scheduler.stop(reading=False))
         self.told = [True] * len(self.told)
-        self.look()
+        self.check()
 
     @property
     def is_told(self) -> bool:
@@ -404,23 +411,30 @@ class SimulatedRun:
         what = self.settings.by_hand[self.done_by_hand]
         self.done_by_hand += 1
         if isinstance(what, Freeze):
-            self.scheduler.freeze(what.worker, frozen=what.frozen)
+            frozen = what
+            self.tell(lambda scheduler: scheduler.freeze(frozen.worker, frozen=frozen.frozen))
             self.told[what.worker] = True
         else:
-            self.scheduler.distribute(what)
+            rules = what
+            self.tell(lambda scheduler: scheduler.distribute(rules))
             self.bind = what.bind
-        self.look()
+        self.check()
 
-    def fork(self) -> "SimulatedRun":
-        """Return an independent copy: another run that has performed the same steps."""
-        assert not self.stopping, "it has done more than to perform steps"
-        assert not self.halted, "it has done more than to perform steps"
-        # Nearly all steps of a search are repeated ones.
-        copy = type(self)(self.stream, self._began_at.fork(), self.settings, repeats=True)
-        for choice in self._performed:
-            copy.perform(choice)
-        copy._repeats = False
-        copy._last_mark = self._last_mark
+    def fork(self) -> Self:
+        """Return an independent copy: only its scheduler is made anew, and told the same."""
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        copy.target = self.target.fork()
+        copy.rows = self.rows.copy()
+        copy.running = self.running.copy()
+        copy.unlearned = self.unlearned.copy()
+        copy.told = self.told.copy()
+        copy.bound_at = self.bound_at.copy()
+        copy.unfinished = self.unfinished.copy()
+        copy._told = self._told.copy()
+        copy.policy, copy.scheduler = self._new_scheduler()
+        for what in self._told:
+            what(copy.scheduler)
         return copy
 
     # Choosing
@@ -446,11 +460,6 @@ class SimulatedRun:
         if self.computed is not None:
             result.append((Step.LEARN_STORED if self.is_stored else Step.STORE, 0))
         return result
-
-    def perform(self, choice: Choice) -> None:
-        """Take one step, and note it for `fork`."""
-        self._performed.append(choice)
-        self.step(choice)
 
     def step(self, choice: Choice) -> None:
         """Take one step."""
@@ -487,7 +496,7 @@ class SimulatedRun:
                 choices = added
             if not choices:
                 return False
-            self.perform(random.choice(choices))
+            self.step(random.choice(choices))
         return True
 
     def finish(self, seed: int = 0) -> None:
@@ -563,60 +572,63 @@ class SimulatedRun:
         taken_in = (number for number in self.target.applied if number <= queue.newest)
         assert max(taken_in, default=0) <= queue.number
 
-    def look(self) -> None:
-        """Check a state that is met for the first time."""
-        if not self._repeats:
-            self.check()
-
     def check(self) -> None:
         """Check the invariants that hold in every state."""
         scheduler = self.scheduler
         queue = scheduler.gaq
-        target = self.target
-        for number in range(target.mark.number + 1, queue.number + 1):
-            is_empty = self.stream.groups[number - 1].kind is GroupKind.EMPTY
-            assert is_empty or number in target.applied, "the low-water mark has passed a gap"
-        assert self._last_mark[0] <= queue.number
-        assert self._last_mark[1] <= queue.position
-        self._last_mark = (queue.number, queue.position)
-        assert scheduler.stored.number <= target.mark.number <= queue.number
-        assert scheduler.stored.position <= target.mark.position <= queue.position
-        assert self.stream.after(queue.position) <= self.next_item
+        number, position = queue.number, queue.position
+        applied, mark = self.target.applied, self.target.mark
+        for passed in range(mark.number + 1, number + 1):
+            is_empty = self.stream.groups[passed - 1].kind is GroupKind.EMPTY
+            assert is_empty or passed in applied, "the low-water mark has passed a gap"
+        assert self._last_mark[0] <= number
+        if position is not self._last_mark[1]:
+            assert self._last_mark[1] <= position
+            assert self.stream.after(position) <= self.next_item
+        self._last_mark = (number, position)
+        stored = scheduler.stored
+        assert stored.number <= mark.number <= number
+        assert _are_in_order(stored.position, mark.position)
+        assert _are_in_order(mark.position, position)
 
         pending = self.unfinished
+        view = scheduler.view
         assert scheduler.pending_groups == len(pending)
-        assert scheduler.pending_bytes == sum(group.size for group in pending.values())
+        assert scheduler.pending_bytes == sum(map(_SIZE, pending.values()))
         assert scheduler.idle == (not pending)
         for worker, waits in enumerate(scheduler.workers):
             groups = list(waits.pending())
             assert waits.oldest == (groups[0].number if groups else None)
-            assert scheduler.view.groups[worker] == len(groups)
-            assert scheduler.view.sizes[worker] == sum(group.size for group in groups)
-        assert scheduler.view.mark == queue.number
+            assert view.groups[worker] == len(groups)
+            assert view.sizes[worker] == sum(map(_SIZE, groups))
+        assert view.mark == number
         oldest = min(pending, default=0)
         assert queue.oldest_commit_time == (pending[oldest].commit_time if oldest else None)
-        past_mark = [number for number in target.applied if number > queue.number]
-        if not any(self.unlearned):
-            taken_in = [number for number in past_mark if number <= queue.newest]
-            assert queue.highest_done >= max(taken_in, default=queue.number)
+        all_learned = not any(self.unlearned)
+        if all_learned:
+            newest = queue.newest
+            taken_in = [each for each in applied if number < each <= newest]
+            assert queue.highest_done >= max(taken_in, default=number)
 
-        able = [worker for worker in range(len(self.rows)) if self.can_take(worker)]
+        is_any_able = False
         for worker, told in enumerate(self.told):
-            if worker in able:
+            if self.can_take(worker):
                 assert told, "a worker that could begin was not woken"
+                is_any_able = True
             else:
                 assert scheduler.take(worker) == (), "begun where it has to wait"
         if self.halted:
             return
         if self.stopping:
-            due = scheduler.gaq.number < min(self.begun, scheduler.gaq.newest)
+            due = number < min(self.begun, queue.newest)
             assert scheduler.stopped == (not due)
             progress_due = due
         else:
             progress_due = bool(pending)
-        if progress_due and not any(map(scheduler.is_frozen, range(len(self.rows)))):
-            busy = able or any(self.unlearned) or any(map(self._proceeds, range(len(self.rows))))
-            assert busy, "deadlock"
+        if progress_due and not is_any_able and all_learned:
+            workers = range(len(self.rows))
+            is_frozen = any(map(scheduler.is_frozen, workers))
+            assert is_frozen or any(map(self._proceeds, workers)), "deadlock"
 
     def _proceeds(self, worker: int) -> bool:
         """Tell whether a worker goes on with what it has begun, whatever the others do."""
@@ -681,6 +693,11 @@ class SimulatedRun:
             self.stopping,
             self.halted,
         )
+
+
+def _are_in_order(one: Position, other: Position) -> bool:
+    """Tell that without a comparison, which takes its time, where they are the same."""
+    return one is other or one <= other
 
 
 def _runs(runs: FirstAvailable | None) -> object:

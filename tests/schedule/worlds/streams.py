@@ -96,6 +96,7 @@ class Stream:
     executed: list[GtidSet] = field(default_factory=lambda: [GtidSet()])
     """By group number: everything that the source has executed up to it."""
     _end: Position = START
+    _after: dict[Position, int] = field(default_factory=lambda: {START: 0})
 
     @classmethod
     def of(cls, shapes: Iterable[Shape | Marker]) -> "Stream":
@@ -115,10 +116,12 @@ class Stream:
             self._end = Position(file, offset)
             gtids = self.executed[-1].copy() if shape.previous_gtids else None
             self.items.append(PositionReached(self._end, gtids))
+            self._after[self._end] = len(self.items)
             return
         self._end = Position(self._end.file, self._end.offset + 100)
         made = group_of(shape, len(self.groups) + 1, self._end)
         self.items.append(made)
+        self._after[self._end] = len(self.items)
         self.groups.append(made)
         executed = self.executed[-1].copy()
         if made.gtid is not None:
@@ -127,9 +130,7 @@ class Stream:
 
     def after(self, position: Position) -> int:
         """Return the index of the item that begins at `position`."""
-        if position == START:
-            return 0
-        return [item.end for item in self.items].index(position) + 1
+        return self._after[position]
 
     def known_gtids(self, mark: LowWaterMark) -> GtidSet | None:
         """Return what a mark should hold where the stream was read from START; None: unknown."""
