@@ -4,6 +4,7 @@ Each key is checked here by itself; `mtsd.config.load` checks them against each 
 what this version supports.
 """
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -315,16 +316,16 @@ class LogSettings:
     """How often one line, of level info, says how replication goes; 0: never."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """All settings."""
+    """All settings. The sections check themselves, so their checks are built once, not twice."""
 
-    source: SourceSettings = SourceSettings()
-    target: TargetSettings = TargetSettings()
-    replica: ReplicaSettings = ReplicaSettings()
-    filter: FilterSettings = FilterSettings()
-    status: StatusSettings = StatusSettings()
-    log: LogSettings = LogSettings()
+    source: SourceSettings = dataclasses.field(default_factory=SourceSettings)
+    target: TargetSettings = dataclasses.field(default_factory=TargetSettings)
+    replica: ReplicaSettings = dataclasses.field(default_factory=ReplicaSettings)
+    filter: FilterSettings = dataclasses.field(default_factory=FilterSettings)
+    status: StatusSettings = dataclasses.field(default_factory=StatusSettings)
+    log: LogSettings = dataclasses.field(default_factory=LogSettings)
 
 
 SECTIONS: Mapping[str, type] = MappingProxyType(

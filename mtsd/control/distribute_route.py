@@ -5,6 +5,7 @@ The body is one change, as `Change` describes it; the answer is the distribution
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import cache
 from http import HTTPStatus
 from typing import Literal
 
@@ -36,7 +37,9 @@ class Change:
         return {name: value for name, value in asdict(self).items() if value}
 
 
-_ADAPTER = TypeAdapter(Change)
+@cache
+def _of_change() -> TypeAdapter[Change]:
+    return TypeAdapter(Change)
 
 
 def distribute_route(distribute: Callable[[Change], DistributionStatus]) -> Route:
@@ -44,7 +47,7 @@ def distribute_route(distribute: Callable[[Change], DistributionStatus]) -> Rout
 
     async def answer(request: Request) -> Answer:
         try:
-            change = _ADAPTER.validate_python(request.object())
+            change = _of_change().validate_python(request.object())
         except ValidationError as error:
             wrong = "; ".join(
                 f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()

@@ -10,7 +10,6 @@ from typing import Final
 
 import structlog
 
-from mtsd.control.exposition import CONTENT_TYPE, metrics_text
 from mtsd.control.routes import Answer, Request, RequestRefusedError, Route
 from mtsd.control.status import Status
 
@@ -46,6 +45,9 @@ def probes(provider: Callable[[], Status], *, exporter_names: bool = False) -> t
     """Return the routes; none of them changes anything. `exporter_names`: see `metrics_text`."""
 
     async def metrics(_: Request) -> Answer:
+        # With the Prometheus client come some forty modules, a tenth of the daemon's start.
+        from mtsd.control.exposition import CONTENT_TYPE, metrics_text  # noqa: PLC0415
+
         text = _worded(lambda: metrics_text(provider(), exporter_names=exporter_names))
         return Answer(text, content_type=CONTENT_TYPE)
 
