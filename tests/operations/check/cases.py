@@ -898,6 +898,15 @@ CASES = (
         source=source({"innodb_strict_mode": "OFF"}),
     ),
     Case(
+        Kind.VARIABLE_DIFFERS, "ON on the source, OFF on the target: a REVOKE of a part",
+        source=source({"partial_revokes": "ON"}),
+    ),
+    Case(
+        Kind.VARIABLE_DIFFERS, "4 on the source, 10 on the target: a division in a statement",
+        source=source({"binlog_format": "MIXED", "div_precision_increment": "4"}),
+        target=target({"div_precision_increment": "10"}),
+    ),
+    Case(
         Kind.LOWER_CASE, "0 on the source, 1 on the target",
         target=target({"lower_case_table_names": "1"}),
     ),

@@ -180,20 +180,40 @@ _DIFFERING = (
     ("default_table_encryption", "CREATE DATABASE from the source is refused (1227)"),
 )
 """Variables that a statement's event does not contain, or that mtsd's user may not set."""
+_COMPUTING = (
+    ("block_encryption_mode", "AES_ENCRYPT() in a statement gives other bytes on the target"),
+    ("default_week_format", "WEEK() in a statement is another number on the target"),
+    ("div_precision_increment", "a division in a statement has other digits on the target"),
+    ("group_concat_max_len", "GROUP_CONCAT() in a statement may be cut, or refused (1260)"),
+    ("cte_max_recursion_depth", "a statement WITH RECURSIVE may be refused (3636)"),
+    ("max_recursive_iterations", "a statement WITH RECURSIVE may be refused (1931)"),
+)
+"""Variables by which a server computes what a statement says, and which no event contains."""
+_REFUSING = (
+    (
+        "innodb_strict_mode",
+        ("OFF", "ON"),
+        "definitions that the source accepts with a warning are refused on the target",
+    ),
+    (
+        "partial_revokes",
+        ("ON", "OFF"),
+        "a REVOKE of a part of what an account may do everywhere is refused on the target (1141)",
+    ),
+)
+"""Switches that refuse something only where they are so on the source and on the target."""
 
 
 def _variables(source: ServerFacts, target: ServerFacts) -> Iterator[Line]:
-    for name, why in _DIFFERING:
+    computing = () if source.variables.get("binlog_format", "ROW") == "ROW" else _COMPUTING
+    for name, why in (*_DIFFERING, *computing):
         of_source, of_target = source.variables.get(name), target.variables.get(name)
         if of_source is not None and of_target is not None and of_source != of_target:
             yield Kind.VARIABLE_DIFFERS.line(name=name, source=of_source, target=of_target, why=why)
-    if target.on("innodb_strict_mode") and not source.on("innodb_strict_mode"):
-        yield Kind.VARIABLE_DIFFERS.line(
-            name="innodb_strict_mode",
-            source="OFF",
-            target="ON",
-            why="definitions that the source accepts with a warning are refused on the target",
-        )
+    for name, refusing, why in _REFUSING:
+        found = tuple("ON" if server.on(name) else "OFF" for server in (source, target))
+        if found == refusing:
+            yield Kind.VARIABLE_DIFFERS.line(name=name, source=found[0], target=found[1], why=why)
     cases = [server.number("lower_case_table_names") for server in (source, target)]
     if cases[0] != cases[1]:
         yield Kind.LOWER_CASE.line(source=cases[0], target=cases[1])
