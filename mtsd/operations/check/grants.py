@@ -25,6 +25,7 @@ from mtsd.operations.check.privileges import (
     SEE_TABLES,
     SESSION,
     SOURCE,
+    WRITES_ALTHOUGH_READ_ONLY,
     XA,
     HeldPrivileges,
     NeededPrivilege,
@@ -77,8 +78,9 @@ def statements(settings: Settings) -> Iterator[str]:
     if settings.target.gtid == "auto" and MIRROR[0] not in _needs(settings):
         yield "-- Only if the target has log_bin = OFF, because it then learns the source's GTIDs:"
         yield "-- " + grant([need.anyof[0] for need in MIRROR], target) + ";"
-    yield "-- Only if the target is read_only:"
-    yield "-- " + grant(["CONNECTION_ADMIN"], target) + ";"
+    yield "-- Only if the target is read_only (the second on a MariaDB):"
+    for need in WRITES_ALTHOUGH_READ_ONLY:
+        yield "-- " + grant([need.anyof[0]], target) + ";"
 
 
 def _needs(settings: Settings, *, gtids: bool = True) -> tuple[NeededPrivilege, ...]:

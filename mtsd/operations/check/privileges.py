@@ -50,6 +50,11 @@ SOURCE = (
     *_needs("REPLICATION CLIENT", flavour=_MYSQL),
     NeededPrivilege(("BINLOG MONITOR", "SUPER"), flavour=_MARIADB),
 )
+WRITES_ALTHOUGH_READ_ONLY = (
+    NeededPrivilege(("CONNECTION_ADMIN", "SUPER"), flavour=_MYSQL),
+    NeededPrivilege(("READ_ONLY ADMIN", "SUPER"), flavour=_MARIADB),
+)
+"""What the target's user needs while that is read_only."""
 SEE_TABLES = ("REFERENCES",)
 """One of these makes a table visible in information_schema, but none of its rows."""
 

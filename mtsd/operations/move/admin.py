@@ -19,7 +19,7 @@ from mtsd.wire.exchange import Row, Value
 from mtsd.wire.neutral_session import make_neutral
 from mtsd.wire.replica_words import sql_text
 
-LACKS = Reason("the admin {account} of the {role} may not do what this needs", "{grant}")
+LACKS = Reason("{who} {account} of the {role} may not do what this needs", "{grant}")
 UNDER_WAY = Reason(
     "another move is under way on {server} (it holds the lock 'mtsd.move' there)",
     "wait for its end; if it was killed, its session ends with its last statement",
@@ -34,9 +34,10 @@ SETS_READ_ONLY: Final = (
 CONFIGURES_REPLICA: Final = (
     NeededPrivilege(("REPLICATION_SLAVE_ADMIN", "SUPER"), flavour=_MYSQL),
     NeededPrivilege(("REPLICATION SLAVE ADMIN", "SUPER"), flavour=_MARIADB),
+    NeededPrivilege(("REPLICATION CLIENT", "SUPER"), flavour=_MYSQL),
     NeededPrivilege(("RELOAD",)),
 )
-"""To stop, configure, start and remove a server's own replica; on a MariaDB also to set
+"""To see, stop, configure, start and remove a server's own replica; on a MariaDB also to set
 gtid_slave_pos."""
 ENDS_SESSIONS: Final = (
     NeededPrivilege(("CONNECTION_ADMIN", "SUPER"), flavour=_MYSQL),
@@ -158,6 +159,7 @@ class AdminPart:
     session: AdminSession
     server: ServerVersion
     needs: tuple[NeededPrivilege, ...]
+    who: str = "the admin"
 
 
 async def require_rights(*parts: AdminPart) -> None:
@@ -175,6 +177,6 @@ async def require_rights(*parts: AdminPart) -> None:
             ((account,),) = await part.session.query("SELECT CURRENT_USER()")
             name = "@".join(map(sql_text, str(account).rsplit("@", 1)))
             words = grant(lacks, name)
-            refused.append(refuse(LACKS, account=name, role=part.role, grant=words))
+            refused.append(refuse(LACKS, who=part.who, account=name, role=part.role, grant=words))
     if refused:
         raise NeedsPersonError("; ".join(map(str, refused)))

@@ -83,14 +83,15 @@ async def handover(
         async with answered_within(how.timeout):
             if how.execute:
                 await session.claim()
+                target = await read_traits(await session.connection())
+                await require_rights(AdminPart(_TARGET, session, target.server, CONFIGURES_REPLICA))
             handing = await _look(settings, session, own)
             of_file = await _filter_of_file(session, handing.target)
         differing = [*only_here(settings), *_left_behind(handing.recorded)]
         differing += [] if of_file is None else after_a_restart(of_file, settings)
         if how.execute:
             sets = SETS_READ_ONLY if handing.unknown else ()
-            part = AdminPart(_TARGET, session, handing.target.server, (*CONFIGURES_REPLICA, *sets))
-            await require_rights(part)
+            await require_rights(AdminPart(_TARGET, session, handing.target.server, sets))
             require_accepted(differing, how.accepted)
         record = Record(tell, how.report if how.execute else None)
         for line in await _lines(settings, session, handing):

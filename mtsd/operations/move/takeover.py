@@ -7,16 +7,19 @@ itself had applied before: of that, the target has GTIDs of its own.
 """
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
+from mtsd.apply.position.handed_over_table import HandedOver
 from mtsd.config import Settings
 from mtsd.config.start import GtidStart, Start
-from mtsd.model.errors import NeedsPersonError
+from mtsd.model.errors import MtsdError, NeedsPersonError, ServerError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.outcome.command import command
 from mtsd.model.outcome.reason import Refused
+from mtsd.operations.check.privileges import WRITES_ALTHOUGH_READ_ONLY
 from mtsd.operations.copies.copied import start_of
 from mtsd.operations.copies.own_replica import copied_by, gap_of
 from mtsd.operations.move.admin import (
@@ -30,7 +33,7 @@ from mtsd.operations.move.admin import (
 )
 from mtsd.operations.move.carrying_out import Hands, answered_within, carry_out
 from mtsd.operations.move.downstream import downstream
-from mtsd.operations.move.fence import set_fence
+from mtsd.operations.move.fence import read_fence_of, set_fence
 from mtsd.operations.move.how import HowToMove
 from mtsd.operations.move.own_channel import (
     OwnChannel,
@@ -143,14 +146,12 @@ async def takeover(
         async with answered_within(how.timeout):
             if how.execute:
                 await session.claim()
+                await _require_rights(settings, session)
             found = await _look(settings, session)
         encrypted = found.source.encrypted
         differing = differences(found.channel.settings, settings, encrypted=encrypted)
         steps = steps_of(found)
         if how.execute:
-            sets = SETS_READ_ONLY if found.target.super_read_only else ()
-            part = AdminPart(_TARGET, session, found.target.server, (*CONFIGURES_REPLICA, *sets))
-            await require_rights(part)
             require_accepted(differing, how.accepted)
         record = Record(tell, how.report if how.execute else None)
         for line in await _lines(settings, session, found):
@@ -174,6 +175,19 @@ async def takeover(
         return work.proof
     finally:
         session.close()
+
+
+async def _require_rights(settings: Settings, session: AdminSession) -> None:
+    """Refuse an admin, or a user of mtsd's own, who would be found wanting in the middle."""
+    target = await read_traits(await session.connection())
+    sets = SETS_READ_ONLY if target.super_read_only else ()
+    parts = [AdminPart(_TARGET, session, target.server, (*CONFIGURES_REPLICA, *sets))]
+    with closing(AdminSession(admin_endpoint(_TARGET, settings.target, None))) as own:
+        if target.read_only or target.super_read_only:
+            # It could record no place, with the own replica stopped already.
+            needs = WRITES_ALTHOUGH_READ_ONLY
+            parts.append(AdminPart(_TARGET, own, target.server, needs, "mtsd's user"))
+        await require_rights(*parts)
 
 
 async def _look(settings: Settings, session: AdminSession) -> Found:
@@ -269,6 +283,7 @@ class _Work:
             self._found.channel, self._found.target, source, self._found.former, gap=False
         )
         start = await place_of(self._session, found)
+        fence = await read_fence_of(self._settings)
         # Interrupted, it may be recorded.
         self._recording = True
         try:
@@ -276,8 +291,23 @@ class _Work:
         except NeedsPersonError:
             self._recording = False
             raise
+        except ServerError:
+            self._recording = await self._may_be_recorded(fence)
+            raise
         by = self._moved.by.forward
         return f"position {start}" + (f", forward by {by}, which it has applied" if by else "")
+
+    async def _may_be_recorded(self, fence: HandedOver | None) -> bool:
+        """Look after an error of the target, which may have written nothing.
+
+        To put back what is as it was would fail by the same error, such as 1290, and the own
+        replica would not be started.
+        """
+        try:
+            recorded = await read_recorded(self._settings)
+            return (recorded, await read_fence_of(self._settings)) != (self._found.former, fence)
+        except MtsdError:
+            return True
 
     async def forget(self) -> str:
         if not self._recording:

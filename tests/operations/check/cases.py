@@ -816,6 +816,10 @@ CASES = (
         Kind.SUPER_READ_ONLY, "1290", target=target({"read_only": "ON", "super_read_only": "ON"})
     ),
     Case(Kind.READ_ONLY, "GRANT CONNECTION_ADMIN", target=target({"read_only": "ON"})),
+    Case(
+        Kind.READ_ONLY, "GRANT READ_ONLY ADMIN ON *.* TO 'mtsd'@'%'",
+        target=target({"read_only": "ON"}, flavour=Flavour.MARIADB, version=(11, 8, 1)),
+    ),
     Case(Kind.SECURE_TIMESTAMP, "1290", target=target({"secure_timestamp": "YES"})),
     Case(Kind.NATIVE_REPLICA, "channel 'shop' of its own", target=target(own_channels=(NATIVE,))),
     Case(

@@ -26,6 +26,37 @@ from tests.servers.pair import Pair
 pytestmark = pytest.mark.servers
 
 
+def test_who_lacks_a_right_is_found_before_the_own_replica_is_stopped(tmp_path: Path) -> None:
+    with Pair(GTIDS, GTIDS) as pair:
+        source, target = pair.source, pair.target
+        shop_by_itself(pair, MYSQL_REPLICA, "SOURCE_AUTO_POSITION = 1")
+        target.sql(
+            "CREATE USER half; GRANT RELOAD ON *.* TO half;"
+            "CREATE USER poor; GRANT REPLICATION CLIENT ON *.* TO poor;"
+            "CREATE USER kept_out; GRANT ALL ON *.* TO kept_out;"
+            "REVOKE CONNECTION_ADMIN, SUPER ON *.* FROM kept_out;"
+            "SET GLOBAL super_read_only = ON"
+        )
+        daemon = configured(pair, tmp_path)
+        said = command(daemon, "takeover", "--execute", "--admin-user", "half", status=3)
+        assert "REPLICATION_SLAVE_ADMIN" in said
+        assert "REPLICATION CLIENT" in said
+        assert "TO 'half'@'%'" in said
+        daemon.settings["target.user"] = "kept_out"
+        daemon.configure()
+        said = move(daemon, "takeover", status=3)
+        assert "mtsd's user 'kept_out'@'%' of the target may not do what this needs" in said
+        assert "GRANT CONNECTION_ADMIN ON *.* TO 'kept_out'@'%'" in said
+        # It is found out only when it writes, and has written nothing: all of it is put back.
+        daemon.settings["target.user"] = "poor"
+        daemon.configure()
+        target.sql("SET GLOBAL super_read_only = OFF; SET GLOBAL read_only = OFF")
+        assert "Everything is as it was before" in move(daemon, "takeover", status=3)
+        insert(source, "by the own replica still")
+        wait_for_rows(pair)
+        pair.discard()
+
+
 def test_by_gtid_and_nothing_happens_before_it_is_asked_for(tmp_path: Path) -> None:
     with Pair(GTIDS, GTIDS) as pair:
         source, target = pair.source, pair.target

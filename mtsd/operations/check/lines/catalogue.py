@@ -655,7 +655,7 @@ class Kind(KindOfLine):
     READ_ONLY = error(
         "target read_only",
         "ON, and {user} may not write anyway (1290): mtsd run waits until it is OFF",
-        "GRANT CONNECTION_ADMIN ON *.* TO {user}, or SET PERSIST read_only = OFF",
+        "{grants}, or SET PERSIST read_only = OFF",
     )
     SECURE_TIMESTAMP = error(
         "target secure_timestamp",

@@ -21,6 +21,7 @@ from mtsd.operations.check.privileges import (
     DEFINITIONS,
     POSITION,
     SESSION,
+    WRITES_ALTHOUGH_READ_ONLY,
     HeldPrivileges,
     grant,
     missing,
@@ -155,12 +156,15 @@ def _session_variables(facts: TargetFacts, source: SourceFacts | None) -> Iterat
 def _read_only(server: ServerFacts) -> Iterator[Line]:
     if server.on("super_read_only"):
         yield Kind.SUPER_READ_ONLY.line()
-    elif not server.on("read_only"):
+        return
+    if not server.on("read_only"):
         yield Kind.WRITABLE.line(value="OFF")
-    elif HeldPrivileges.of(server.grants).has(("CONNECTION_ADMIN", "SUPER")):
-        yield Kind.WRITABLE.line(value=f"ON, but {server.account} may write anyway")
+        return
+    held = HeldPrivileges.of(server.grants)
+    if lacks := missing(held, WRITES_ALTHOUGH_READ_ONLY, server.server):
+        yield Kind.READ_ONLY.line(user=server.account, grants=grant(lacks, server.account))
     else:
-        yield Kind.READ_ONLY.line(user=server.account)
+        yield Kind.WRITABLE.line(value=f"ON, but {server.account} may write anyway")
 
 
 def _sessions(settings: Settings, facts: TargetFacts) -> Iterator[Line]:
