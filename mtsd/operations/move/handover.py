@@ -33,7 +33,7 @@ from mtsd.operations.move.handing import Handing, refusals, steps_of
 from mtsd.operations.move.how import HowToMove
 from mtsd.operations.move.log_end import read_executed
 from mtsd.operations.move.own_channel import OwnChannel, find_channel, words_of
-from mtsd.operations.move.own_settings import Difference, after_a_restart, require_accepted
+from mtsd.operations.move.own_settings import Difference, after_a_restart, require_accepted, told
 from mtsd.operations.move.own_statements import ReplicaAccount, only_here
 from mtsd.operations.move.record import Record
 from mtsd.operations.move.source_now import SourceNow, read_source_now
@@ -96,8 +96,8 @@ async def handover(
         record = Record(tell, how.report if how.execute else None)
         for line in await _lines(settings, session, handing):
             record.say(line)
-        for difference in differing:
-            record.say(f"differs: {difference}")
+        for line in told(differing, how.accepted):
+            record.say(line)
         steps = steps_of(settings, handing)
         if not how.execute:
             record.plan(steps)

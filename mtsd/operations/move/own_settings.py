@@ -184,6 +184,16 @@ def require_accepted(found: Iterable[Difference], accepted: Collection[str]) -> 
         raise NeedsPersonError("; ".join(left))
 
 
+def told(found: Iterable[Difference], accepted: Collection[str]) -> Iterator[str]:
+    """Yield a line for each difference, and for each name that was accepted and is none of them."""
+    names = set()
+    for each in found:
+        names.add(each.name)
+        yield f"differs: {each}"
+    for name in sorted(set(accepted) - names):
+        yield f"--accept {name}: nothing here has that name"
+
+
 def _listed(text: str) -> Iterator[str]:
     return (each.strip() for each in text.split(",") if each.strip())
 

@@ -32,7 +32,7 @@ from mtsd.operations.move.one_sided import (
     schedules,
 )
 from mtsd.operations.move.own_channel import words_of
-from mtsd.operations.move.own_settings import Difference, require_accepted
+from mtsd.operations.move.own_settings import Difference, require_accepted, told
 from mtsd.operations.move.record import Record
 from mtsd.operations.move.switch_work import SwitchWishes, SwitchWork, read_opened
 from mtsd.operations.move.switching import (
@@ -136,8 +136,8 @@ async def switchover(
             f"writers go from {settings.source.address} to {settings.target.address}, and"
             f" {switch.back} leads back"
         )
-        for difference in differing:
-            record.say(f"differs: {difference}")
+        for line in told(differing, how.accepted):
+            record.say(line)
         if enabled:
             record.say(
                 f"{len(enabled)} events are enabled on the source, and go on there if their"

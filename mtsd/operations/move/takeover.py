@@ -42,7 +42,7 @@ from mtsd.operations.move.own_channel import (
     wait_until_stopped,
     words_of,
 )
-from mtsd.operations.move.own_settings import differences, fragment, require_accepted
+from mtsd.operations.move.own_settings import differences, fragment, require_accepted, told
 from mtsd.operations.move.record import Record
 from mtsd.operations.move.source_now import SourceNow, read_source_now
 from mtsd.operations.move.steps import Act, MoveStatement, MoveStep, Task
@@ -156,8 +156,8 @@ async def takeover(
         record = Record(tell, how.report if how.execute else None)
         for line in await _lines(settings, session, found):
             record.say(line)
-        for difference in differing:
-            record.say(f"differs: {difference}")
+        for line in told(differing, how.accepted):
+            record.say(line)
         for line in fragment(found.channel.settings):
             record.say(f"config.toml: {line}")
         for line in found.channel.lines():

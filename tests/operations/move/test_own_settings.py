@@ -11,7 +11,7 @@ from mtsd.config.settings import ReplicaSettings, SourceSettings, TargetSettings
 from mtsd.filter.rules import Rules
 from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
-from mtsd.operations.move.own_settings import differences, fragment, own_settings
+from mtsd.operations.move.own_settings import Difference, differences, fragment, own_settings, told
 from mtsd.operations.move.own_statements import (
     GoesOn,
     ReplicaAccount,
@@ -144,6 +144,14 @@ def test_the_configuration_becomes_statements_of_a_mariadb() -> None:
         "SET GLOBAL east.replicate_do_db = 'shop,b`og'",
         "SET GLOBAL east.replicate_wild_ignore_table = 'shop.t%'",
         "SET GLOBAL east.replicate_rewrite_db = 'old->new'",
+    ]
+
+
+def test_a_name_that_is_accepted_in_vain_is_told() -> None:
+    delay = Difference("delay", "it is 7 s behind")
+    assert [*told([delay], {"delay", "dealy"})] == [
+        f"differs: {delay}",
+        "--accept dealy: nothing here has that name",
     ]
 
 
