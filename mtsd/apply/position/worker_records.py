@@ -80,8 +80,9 @@ class WorkerRecords:
     async def has_used(self, uuid: str, number: int) -> bool:
         """Return whether the target has executed a GTID of the daemon's UUID, as `has_executed`.
 
-        Only for definitions, whose GTIDs nobody else uses: what is above all that the target had at
-        the first question, and above what was asked since, it has not; so it is not asked.
+        Only for groups whose GTIDs nobody else uses, so not for XA transactions: what is above all
+        that the target had at the first question, and above what was asked since, it has not; so it
+        is not asked.
         """
         if self._used_up_to is None:
             self._used_up_to = await insist(

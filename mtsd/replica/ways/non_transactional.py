@@ -36,7 +36,7 @@ async def apply_unprotected(
             group=FailedGroup.of(group),
         )
     if applier.rows.statement_count(group) == 1 and not group.rolled_back:
-        gtid = await gtid_for(applier, group, worker)
+        gtid = await gtid_for(applier, group, worker, executed=applier.records.has_used)
     elif applier.preserves:
         raise ApplyError(
             f"group {group.number}{group.end.as_ending}, GTID {group.gtid}, changes"
@@ -58,7 +58,7 @@ async def apply_under_its_gtid(
     for applied: so it is recorded. `row` is what its worker's row becomes. Raises as
     `apply_unprotected` does.
     """
-    gtid = await gtid_for(applier, group, worker)
+    gtid = await gtid_for(applier, group, worker, executed=applier.records.has_used)
     doubtful = await _doubtful(applier, group, worker, gtid, reached)
     await doubtful.carry_out(lambda: applier.apply_in_order(group, row, in_doubt=True))
 
