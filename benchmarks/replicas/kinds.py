@@ -129,6 +129,13 @@ def _has_ended(target: Server) -> bool:
 
 
 def _verify(source: Server, target: Server) -> None:
-    """Raise RowsDifferError unless definitions and checksums of all tables are the same."""
-    if found := mariadb.unequal(source, target):
+    """Raise RowsDifferError unless definitions and checksums of all tables are the same.
+
+    A checksum of a table with virtual columns takes in what happens to be in memory (measured with
+    11.8). So where only checksums differ, the rows are compared.
+    """
+    found = mariadb.unequal(source, target)
+    if all(", CHECKSUM: " in line for line in found):
+        found = found and mariadb.unequal_rows(source, target)
+    if found:
         raise RowsDifferError("\n".join(found))
