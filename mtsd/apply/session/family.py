@@ -130,8 +130,9 @@ restrict_fk_on_non_standard_key, enable_cascade_triggers, sql_generate_invisible
 of `PINNED` sql_big_selects (performance_schema.variables_by_thread shows them)."""
 
 _MARIADB_VALUES: Final[dict[bytes, tuple[Version, bytes]]] = {
+    # By name, as statements have it: another value would be set before and after each of them.
+    b"character_set_client": ((0, 0, 0), text("utf8mb4")),
     # utf8mb4_general_ci: it has no utf8mb4_0900_ai_ci, at least not in every version.
-    b"character_set_client": ((0, 0, 0), b"45"),
     b"collation_connection": ((0, 0, 0), b"45"),
     b"tx_isolation": ((0, 0, 0), text("READ-COMMITTED")),
     b"tx_read_only": ((0, 0, 0), b"0"),

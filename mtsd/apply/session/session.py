@@ -1,7 +1,7 @@
 """A session on the target: its pinned state, its transactions, and the way back from statements."""
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -14,7 +14,7 @@ from mtsd.apply.session.pinning import pin
 from mtsd.apply.session.retry import ROW_GONE, insist, with_retries
 from mtsd.apply.session.satellites import Collation, needs_collations
 from mtsd.apply.session.session_settings import SessionSettings
-from mtsd.apply.session.session_state import NO_THREAD, THREAD_ID
+from mtsd.apply.session.session_state import NO_THREAD, THREAD_ID, names_collations
 from mtsd.apply.session.statement_states import StatementStates
 from mtsd.apply.session.xa import roll_back
 from mtsd.apply.sql import literals
@@ -300,10 +300,14 @@ class TargetSession:
         self._left = state, satellites
 
     @understood("target")
-    async def known_collations(self, satellites: Sequence[Satellite]) -> Mapping[int, Collation]:
-        """Return the target's collations by number, if these satellites need any."""
-        if not self._collations and needs_collations(satellites):
+    async def known_collations(self, statements: Iterable[Statement]) -> Mapping[int, Collation]:
+        """Return the target's collations by number, if these statements need any."""
+        if not self._collations and any(
+            needs_collations(each.satellites) or names_collations(each.query.context)
+            for each in statements
+        ):
             self._collations = await read_collations(self.connection, self.family)
+            self.states.name_collations(self._collations)
         return self._collations
 
     async def clean_left(self, then: Sequence[bytes] = (), *, sent: bool = False) -> None:

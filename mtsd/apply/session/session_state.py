@@ -4,9 +4,10 @@ A session has a pinned state of its own (`PINNED`), in which rows and mtsd's own
 event's state is applied on top of it for that one statement.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from mtsd.apply.session.family import TARGETS
+from mtsd.apply.session.satellites import Collation
 from mtsd.apply.sql.literals import blob, text
 from mtsd.binlog.bytes.character_sets import character_set
 from mtsd.model.server import ServerVersion
@@ -98,10 +99,14 @@ def of_query(
 
 
 def context_state(
-    context: SessionContext, server: ServerVersion, pinned_state: dict[bytes, bytes]
+    context: SessionContext,
+    server: ServerVersion,
+    pinned_state: dict[bytes, bytes],
+    collations: Mapping[int, Collation],
 ) -> dict[bytes, bytes]:
     """Return the pinned state, overridden by everything that the context of a statement says.
 
+    `collations` are as for `collation`.
     Outside of a transaction a statement reads under REPEATABLE READ: otherwise it could read
     different rows than it did on the source.
     """
@@ -132,7 +137,8 @@ def context_state(
     ]
     for name, value in settings:
         if value is not None and name in state:
-            state[name] = collation(value) if name in _COLLATIONS else b"%d" % value
+            is_collation = name in _COLLATIONS
+            state[name] = collation(value, collations) if is_collation else b"%d" % value
     client = context.character_set_client
     if client is not None and not TARGETS[server.flavour].sets_client_by_number:
         state[b"character_set_client"] = text(character_set(client))
@@ -159,9 +165,30 @@ TIMESTAMP_DEFAULTS = b"explicit_defaults_for_timestamp"
 _OUTSIDE_ONLY = frozenset({TIMESTAMP_DEFAULTS, b"xa_detach_on_prepare"})
 
 
-def collation(number: int) -> bytes:
-    """Return what to set a variable to for a collation by its number."""
-    return b"%d" % number if number < _ONLY_BY_NAME else _column(b"full_collation_name", [number])
+def collation(number: int, collations: Mapping[int, Collation]) -> bytes:
+    """Return what to set a variable to for a collation by its number.
+
+    `collations` are those of the target, as far as they have been read: a MariaDB takes 0.3 ms to
+    look one up in a statement (measured with 11.8).
+    """
+    if number < _ONLY_BY_NAME:
+        return b"%d" % number
+    found = collations.get(number)
+    if found is None:
+        return _column(b"full_collation_name", [number])
+    return text(found.name.decode())
+
+
+def names_collations(context: SessionContext) -> bool:
+    """Return whether the state of a statement has collations by name: see `collation`."""
+    return (
+        max(
+            context.collation_connection or 0,
+            context.collation_server or 0,
+            context.collation_database or 0,
+        )
+        >= _ONLY_BY_NAME
+    )
 
 
 def changes(now: dict[bytes, bytes], wanted: dict[bytes, bytes]) -> bytes:

@@ -3,12 +3,12 @@
 Nothing is sent here: what to send is returned.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from mtsd.apply.session.family import TARGETS
 from mtsd.apply.session.other_family import statement_of
-from mtsd.apply.session.satellites import after_statement
+from mtsd.apply.session.satellites import Collation, after_statement
 from mtsd.apply.session.session_state import (
     THREAD_ID,
     TIMESTAMP_DEFAULTS,
@@ -46,7 +46,8 @@ class StatementStates:
     """
 
     __slots__ = (
-        "_contexts", "_family", "_lock", "_reset", "_source", "_thread_id", "_traits", "own",
+        "_collations", "_contexts", "_family", "_lock", "_reset", "_source", "_thread_id",
+        "_traits", "own",
     )  # fmt: skip
 
     def __init__(
@@ -74,6 +75,7 @@ class StatementStates:
         """The state between statements of the source."""
         self._reset = changes({}, settable_anywhere(own))
         self._lock = b""
+        self._collations: Mapping[int, Collation] = {}
         self._contexts: dict[int, tuple[SessionContext, dict[bytes, bytes]]] = {}
         """By the identity of a context: what is the same for all of its statements."""
 
@@ -83,6 +85,11 @@ class StatementStates:
             self.own = {name: value for name, value in self.own.items() if name not in names}
             self._reset = changes({}, settable_anywhere(self.own))
             self._contexts.clear()
+
+    def name_collations(self, collations: Mapping[int, Collation]) -> None:
+        """Set collations by their names, see `mtsd.apply.session.session_state.collation`."""
+        self._collations = collations
+        self._contexts.clear()
 
     def keep_lock(self, lock: str) -> None:
         """Let `returning` take that lock of the session again if a statement has released it.
@@ -127,7 +134,8 @@ class StatementStates:
         wanted = of_query(query, self._of_context(query), self._traits.server)
         # Each default database sets it; without one it is the server's.
         if query.context.collation_database is not None:
-            wanted[b"collation_database"] = collation(query.context.collation_database)
+            number = query.context.collation_database
+            wanted[b"collation_database"] = collation(number, self._collations)
         elif lacking or not query.database:
             wanted[b"collation_database"] = wanted[b"collation_server"]
         if statement.kind is StatementKind.EVENT_DDL and query.context.time_zone is None:
@@ -157,7 +165,8 @@ class StatementStates:
         if known is None:
             if len(self._contexts) >= _MAX_CONTEXTS:
                 self._contexts.clear()
-            state = context_state(query.context, self._traits.server, self.own)
+            server = self._traits.server
+            state = context_state(query.context, server, self.own, self._collations)
             known = self._contexts[id(query.context)] = query.context, state
         return known[1]
 

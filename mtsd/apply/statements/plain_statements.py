@@ -110,7 +110,7 @@ async def plain_run(
         if any(map(is_geometry, satellites)):
             # The block that sets it is not one under every sql_mode that statements before leave.
             raise NotPlainError("a user variable is a geometry")
-        collations = await session.known_collations(satellites)
+        collations = await session.known_collations(statements)
     except NotSupportedError as error:
         raise NotPlainError(str(error)) from error
     await _set_up(session, statements)

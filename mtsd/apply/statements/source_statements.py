@@ -65,7 +65,7 @@ async def entry_of(session: TargetSession, statement: Statement, *, lacking: boo
 
     `lacking`: the target does not have that. Raises NotSupportedError, ServerError.
     """
-    collations = await session.known_collations(statement.satellites)
+    collations = await session.known_collations((statement,))
     wanted = session.states.wanted(statement, lacking=lacking)
     sets = (
         before_statement(statement.satellites, collations),

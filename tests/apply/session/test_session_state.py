@@ -6,8 +6,16 @@ from dataclasses import fields
 
 import pytest
 
+from mtsd.apply.session.satellites import Collation
 from mtsd.apply.session.session import TargetSession
-from mtsd.apply.session.session_state import PINNED, changes, context_state, of_query, pinned
+from mtsd.apply.session.session_state import (
+    PINNED,
+    changes,
+    context_state,
+    names_collations,
+    of_query,
+    pinned,
+)
 from mtsd.apply.sql import literals
 from mtsd.apply.statements.source_statements import run_statement
 from mtsd.binlog.events.query import parse_query
@@ -86,7 +94,7 @@ def said(
 def statement_state(
     found: QueryEvent, server: ServerVersion, own: dict[bytes, bytes]
 ) -> dict[bytes, bytes]:
-    return of_query(found, context_state(found.context, server, own), server)
+    return of_query(found, context_state(found.context, server, own, {}), server)
 
 
 async def run(session: TargetSession, status: bytes, statement: bytes, **more: int) -> None:
@@ -370,12 +378,28 @@ def test_a_mariadb_is_asked_for_its_own_variables() -> None:
         character_set_client=2304, collation_connection=45, character_set_collations=((45, 2304),)
     )
     state = statement_state(found.in_session(collations), MARIADB, own)
-    assert state[b"character_set_client"] == literals.text("utf8mb4")
+    # The same text, or it would be set before and after each statement.
+    assert state[b"character_set_client"] == own[b"character_set_client"]
     assert state[b"collation_connection"] == b"45"
     assert state[b"tx_isolation"] == literals.text("REPEATABLE-READ")
     assert b"WHERE id IN (2304)" in state[b"character_set_collations"]
     older = pinned(ServerVersion(Flavour.MARIADB, (10, 11, 1)))
     assert b"character_set_collations" not in older
+
+
+def test_a_mariadb_is_told_collations_by_their_names_once_they_are_known() -> None:
+    own = pinned(MARIADB)
+    names = {2304: Collation(b"utf8mb4_uca1400_ai_ci", b"utf8mb4")}
+    context = SessionContext(collation_connection=2304, collation_server=2305)
+    assert names_collations(context)
+    state = context_state(context, MARIADB, own, names)
+    assert state[b"collation_connection"] == literals.text("utf8mb4_uca1400_ai_ci")
+    # What the target lacks is an error of that statement.
+    assert b"WHERE id IN (2305)" in state[b"collation_server"]
+    assert (
+        b"WHERE id IN (2304)" in context_state(context, MARIADB, own, {})[b"collation_connection"]
+    )
+    assert not names_collations(SessionContext(collation_connection=255, collation_server=45))
 
 
 def test_changes_names_what_differs_only() -> None:
