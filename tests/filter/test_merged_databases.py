@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import pytest
 
 from mtsd.binlog.bytes.event_type import EventType
+from mtsd.binlog.events.dialect import MARIADB
 from mtsd.binlog.events.mariadb_gtid_event import parse_mariadb_gtid
 from mtsd.binlog.events.table_map import parse_table_map
 from mtsd.binlog.groups.merged_databases import MergedDatabases
@@ -105,7 +106,7 @@ def test_group_commits_of_mariadb(database: str, commit_id: int) -> None:
         description=b"",
         temporary=NOT_KNOWN,
         fold_case=False,
-        renames_temporary=True,
+        dialect=MARIADB,
         merged=merged,
         referred_in=None,
     )

@@ -54,6 +54,8 @@ class Dialect:
     """Every group has a GTID: a file before which there are none is the first one."""
     renames_temporary: bool = False
     """RENAME TABLE renames temporary tables too, without the flag THREAD_SPECIFIC."""
+    lists_databases: bool = True
+    """With a statement it says which databases that concerns."""
     after_gaps: frozenset[int] = frozenset()
     """What a dump by GTID may go on with after groups that it has left out, without saying so."""
     tables_of_mariadb: bool = False
@@ -127,6 +129,7 @@ MARIADB = Dialect(
     fragments=frozenset({EventType.MARIADB_PARTIAL_ROW_DATA_EVENT.value}),
     encrypted=frozenset({EventType.MARIADB_START_ENCRYPTION_EVENT.value}),
     renames_temporary=True,
+    lists_databases=False,
     after_gaps=frozenset({
         EventType.MARIADB_GTID_EVENT.value,
         EventType.MARIADB_BINLOG_CHECKPOINT_EVENT.value,

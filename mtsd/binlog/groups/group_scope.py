@@ -7,6 +7,7 @@ from typing import Final
 from mtsd.binlog.events.query import MAX_DBS_IN_EVENT_MTS
 from mtsd.binlog.events.table_map import TableMap
 from mtsd.binlog.groups.merged_databases import MergedDatabases
+from mtsd.binlog.sql.changed_tables import Extent, changed
 from mtsd.binlog.sql.qualifiers import qualifiers
 from mtsd.filter.filter import Filter
 from mtsd.model.step import QueryEvent
@@ -84,3 +85,16 @@ class GroupScope:
                 self.alone = True
             elif not self._replicated.is_position_schema(name):
                 self.databases[name] = None
+
+
+def databases_of_definition(query: QueryEvent) -> tuple[str, ...] | None:
+    """Return the databases of the tables that a definition names, for a source that lists none.
+
+    That is a MariaDB. `ALTER TABLE b.t ADD i INT` under `a` is one of `b`. None if its text does
+    not tell: routines, databases and accounts may concern others than those in it.
+    """
+    definition = changed(query.text)
+    if definition.extent is not Extent.TABLES:
+        return None
+    names = dict.fromkeys(database or query.database for database, _ in definition.tables)
+    return None if "" in names else tuple(names)

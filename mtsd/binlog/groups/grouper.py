@@ -200,7 +200,7 @@ class Grouper:
                 description=self._format,
                 temporary=self._temporary.known,
                 fold_case=self._fold_case,
-                renames_temporary=self._dialect.renames_temporary,
+                dialect=self._dialect,
                 merged=self._merged,
                 referred_in=self._referred_in,
             )

@@ -5,10 +5,11 @@ from collections.abc import Set as AbstractSet
 from typing import Final
 
 from mtsd.binlog.bytes.event_type import MTS_ISOLATE, THREAD_SPECIFIC
+from mtsd.binlog.events.dialect import Dialect
 from mtsd.binlog.events.gtid_event import GtidEvent, Opens
 from mtsd.binlog.events.rows import STMT_END
 from mtsd.binlog.events.table_map import TableMap
-from mtsd.binlog.groups.group_scope import GroupScope
+from mtsd.binlog.groups.group_scope import GroupScope, databases_of_definition
 from mtsd.binlog.groups.group_temporary_tables import DEFINITIONS, GroupTemporaryTables, thread_of
 from mtsd.binlog.groups.held_events import HeldEvents
 from mtsd.binlog.groups.merged_databases import MergedDatabases
@@ -47,12 +48,12 @@ class OpenGroup:
     When it has more than `hold_bytes` of them, they are passed on in chunks of about
     `chunk_bytes`, see `overflow`. What is not `replicated` is left out. `description` is the
     format description. `temporary` is what is known about the source's temporary tables; with
-    `fold_case` their names are not case-sensitive; `renames_temporary` is the dialect's. Databases
+    `fold_case` their names are not case-sensitive. `dialect` is the source's. Databases
     that are `merged` are in the order of the stream, whatever the source says.
     """
 
     __slots__ = (
-        "_begin", "_chunk_bytes", "_description", "_flags_differ",
+        "_begin", "_chunk_bytes", "_description", "_dialect", "_flags_differ",
         "_head", "_held", "_hold_bytes", "_kind", "_left_out", "_limit", "_merged", "_number",
         "_owners", "_passed_on", "_replicated", "_row_flags", "_scope", "_temporary", "_timestamp",
         "_timestamp_defaults", "_total", "_unsupported", "begun", "rolled_back", "streaming", "xid",
@@ -70,7 +71,7 @@ class OpenGroup:
         description: bytes,
         temporary: TemporaryTables,
         fold_case: bool,
-        renames_temporary: bool,
+        dialect: Dialect,
         merged: MergedDatabases,
         referred_in: Mapping[str, AbstractSet[str]] | None,
     ) -> None:
@@ -87,9 +88,10 @@ class OpenGroup:
         self._chunk_bytes = chunk_bytes
         self._replicated = replicated
         self._description = description
+        self._dialect = dialect
         self._merged = merged
         self._temporary = GroupTemporaryTables(
-            temporary, fold_case=fold_case, renames=renames_temporary
+            temporary, fold_case=fold_case, renames=dialect.renames_temporary
         )
         self._head: GtidEvent | None = None
         self._kind: GroupKind | None = None
@@ -246,8 +248,11 @@ class OpenGroup:
             self._kind = GroupKind.CREATE_SELECT
         elif self._kind is None and (self.begun or file is not None):
             self._kind = GroupKind.STATEMENTS
+        listed = query.updated_databases
+        if kind is StatementKind.DDL and not self._dialect.lists_databases:
+            listed = databases_of_definition(query)
         self._scope.has_statement(
-            query.updated_databases,
+            listed,
             applied,
             loads=file is not None,
             defines=not self.begun or self.creates_and_fills,

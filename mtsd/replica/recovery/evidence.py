@@ -28,6 +28,7 @@ from mtsd.model.server import flavour_of, version_of
 from mtsd.model.step import StatementKind
 from mtsd.replica.recovery.left_prepared import xid_in_doubt
 from mtsd.replica.recovery.verdict import (
+    Completed,
     Logged,
     Verdict,
     after_a_crash,
@@ -182,7 +183,7 @@ async def _logged(endpoint: Endpoint, tables: PositionTables, doubt: InDoubt) ->
     record = RecordInLog(tables, doubt)
     restarted = False
     own: list[bytes] = []
-    recovered: list[bytes] = []
+    recovered: list[Completed] = []
     try:
         files = await list_files(endpoint)
         names = [file.name for file in files]
@@ -201,7 +202,8 @@ async def _logged(endpoint: Endpoint, tables: PositionTables, doubt: InDoubt) ->
                 if not restarted and is_statement_of(event, doubt.thread):
                     own.append(parse_query(event).statement)
                 if restarted and is_statement_of(event, _OF_RECOVERY):
-                    recovered.append(excerpt(parse_query(event)))
+                    query = parse_query(event)
+                    recovered.append(Completed(query.database, excerpt(query)))
     except BinlogError:
         # In the middle of an event.
         return in_another_log(doubt)

@@ -21,7 +21,7 @@ logged it.
 import enum
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.apply.position.split_table import SPLIT
@@ -131,6 +131,14 @@ def judge(doubt: InDoubt, *, executed: bool, logs: Collection[str] | None) -> Ve
     return _refused(NO_EVIDENCE, doubt)
 
 
+class Completed(NamedTuple):
+    """A statement that a target has logged while it recovered from a crash."""
+
+    database: str
+    """The default one of the session that ran it; "" if it had none."""
+    statement: bytes
+
+
 @dataclass(frozen=True, slots=True)
 class Logged:
     """What the target's own binlog contains since a record was written."""
@@ -139,8 +147,7 @@ class Logged:
     """Whether a statement of the group's thread is there."""
     restarted: bool
     """Whether the target has been restarted."""
-    recovered: tuple[bytes, ...]
-    """The statements that the target has logged while it recovered from a crash."""
+    recovered: tuple[Completed, ...]
 
 
 def judge_logged(
@@ -159,9 +166,9 @@ def judge_logged(
         )
         return Verdict.NOT_APPLIED if is_known else Verdict.NOT_COMMITTED
     if logged.own:
-        undone = any(_undoes(each, doubt) for each in logged.recovered)
+        undone = any(_undoes(each.statement, doubt) for each in logged.recovered)
         return Verdict.NOT_APPLIED if undone else Verdict.APPLIED
-    if doubt.statement in logged.recovered:
+    if any(_is_of(each, doubt) for each in logged.recovered):
         return Verdict.APPLIED
     if not logged.restarted:
         return Verdict.NOT_APPLIED
@@ -228,6 +235,18 @@ def _dropped(statement: bytes) -> tuple[bytes, int]:
 
 _DATABASES: Final = frozenset({b"DATABASE", b"SCHEMA"})
 _TABLES: Final = frozenset({b"TABLE", b"TABLES"})
+
+
+def _is_of(recovered: Completed, doubt: InDoubt) -> bool:
+    """Return whether recovery has completed this definition, and not one of the same text.
+
+    Definitions that have a database in common are never in doubt together. So one without a default
+    database, whose text names all that it concerns, is the only one.
+    """
+    if recovered.statement != doubt.statement:
+        return False
+    database = recovered.database.lower()
+    return not database or database in doubt.databases.lower().split(",")
 
 
 def _undoes(recovered: bytes, doubt: InDoubt) -> bool:

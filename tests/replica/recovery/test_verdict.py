@@ -14,6 +14,7 @@ from mtsd.replica.recovery.verdict import (
     LOG_PURGED,
     NO_EVIDENCE,
     NON_TRANSACTIONAL,
+    Completed,
     Logged,
     Verdict,
     judge,
@@ -82,8 +83,8 @@ NOTHING, OWN = Logged(False, False, ()), Logged(True, False, ())
 CRASH, OWN_AND_CRASH = Logged(False, True, ()), Logged(True, True, ())
 
 
-def crash_with(*recovered: bytes, own: bool = False) -> Logged:
-    return Logged(own, True, recovered)
+def crash_with(*recovered: bytes, own: bool = False, database: str = "A") -> Logged:
+    return Logged(own, True, tuple(Completed(database, each) for each in recovered))
 
 
 @pytest.mark.parametrize(
@@ -94,6 +95,9 @@ def crash_with(*recovered: bytes, own: bool = False) -> Logged:
         (INDEX, CRASH, Verdict.NOT_APPLIED),
         (INDEX, OWN_AND_CRASH, Verdict.APPLIED),
         (INDEX, crash_with(INDEX), Verdict.APPLIED),
+        (INDEX, crash_with(INDEX, database=""), Verdict.APPLIED),
+        # Another worker's, in another database.
+        (INDEX, crash_with(INDEX, database="b"), Verdict.NOT_APPLIED),
         (INDEX, crash_with(b"ALTER TABLE t ADD INDEX (u)"), Verdict.NOT_APPLIED),
         (INDEX, crash_with(DROPPED, INDEX), Verdict.APPLIED),
         # It was logged, then undone.
