@@ -16,6 +16,7 @@ from mtsd.schedule.temporary_sessions import LostTables, TemporarySessions
 from tests.schedule.worlds.exploring import crash_anywhere_once
 from tests.schedule.worlds.simulated_run import RunSettings
 from tests.schedule.worlds.streams import START_MARK, Shape, Stream
+from tests.schedule.worlds.whole_worlds import distinct, some
 
 ONE: SourceThread = (1, 7)
 SAME_ID: SourceThread = (2, 7)
@@ -48,10 +49,16 @@ def histories(
     yield from product(product(("create", "use", "drop"), threads), repeat=length)
 
 
+OPERATIONS = list(product(("create", "use", "drop"), THREADS))
+MIRROR = {ONE: SAME_ID, SAME_ID: ONE, OTHER: OTHER}
+"""Which of two servers a thread is one of makes no difference."""
+
+
 @pytest.mark.parametrize("workers", [2, 3])
 def test_from_the_first_to_the_last_table_it_is_one_worker(workers: int) -> None:
     databases = (("a",), ("b",), ("a", "b"))
-    for operations in histories(4):
+    mirror = {(what, thread): (what, MIRROR[thread]) for what, thread in OPERATIONS}
+    for operations in some(distinct(OPERATIONS, 4, mirror)):
         scheduler = Scheduler(
             DatabasePolicy(workers), workers, LIMITS, START_MARK, ExecutedGroups(0)
         )

@@ -93,8 +93,6 @@ class Stream:
 
     items: list[Group | PositionReached] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
-    executed: list[GtidSet] = field(default_factory=lambda: [GtidSet()])
-    """By group number: everything that the source has executed up to it."""
     _end: Position = START
     _after: dict[Position, int] = field(default_factory=lambda: {START: 0})
 
@@ -114,7 +112,7 @@ class Stream:
                 file = f"binlog.{int(file.rpartition('.')[2]) + 1:06}"
             offset = 4 if shape.new_file else self._end.offset + 50
             self._end = Position(file, offset)
-            gtids = self.executed[-1].copy() if shape.previous_gtids else None
+            gtids = self._executed(len(self.groups)) if shape.previous_gtids else None
             self.items.append(PositionReached(self._end, gtids))
             self._after[self._end] = len(self.items)
             return
@@ -123,10 +121,14 @@ class Stream:
         self.items.append(made)
         self._after[self._end] = len(self.items)
         self.groups.append(made)
-        executed = self.executed[-1].copy()
-        if made.gtid is not None:
-            executed.add(made.gtid)
-        self.executed.append(executed)
+
+    def _executed(self, number: int) -> GtidSet:
+        """Return everything that the source has executed up to a group."""
+        executed = GtidSet()
+        for each in self.groups[:number]:
+            if each.gtid is not None:
+                executed.add(each.gtid)
+        return executed
 
     def after(self, position: Position) -> int:
         """Return the index of the item that begins at `position`."""
@@ -136,7 +138,7 @@ class Stream:
         """Return what a mark should hold where the stream was read from START; None: unknown."""
         for item in self.items[: self.after(mark.position)]:
             if isinstance(item, PositionReached) and item.gtids is not None:
-                return self.executed[mark.number]
+                return self._executed(mark.number)
         return None
 
 
