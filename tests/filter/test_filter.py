@@ -270,6 +270,7 @@ def test_channels_that_do_not_meet_share_no_database(one: Rules, other: Rules) -
     [
         (Rules(), Rules(), "%"),
         (Rules(), Rules(do_db=("a",)), "a"),
+        (Rules(), Rules(wild_do_table=("shop%.%",)), "shop%"),
         (Rules(do_db=("a",)), Rules(do_db=("b", "c")), None),
         (Rules(do_db=("a",)), Rules(ignore_db=("a",)), None),
         (Rules(do_db=("a", "b")), Rules(ignore_db=("a",)), "b"),

@@ -22,7 +22,7 @@ from mtsd.apply.session.innodb_monitor import (
 )
 from mtsd.apply.session.session import TargetSession
 from mtsd.apply.session.session_settings import SessionSettings
-from mtsd.apply.session.xa import UNKNOWN_XID, prepared_xids
+from mtsd.apply.session.xa import RB_ROLLBACK, UNKNOWN_XID, prepared_xids
 from mtsd.model.errors import ConnectionLostError, ServerError
 from mtsd.model.fault_points import nothing
 from mtsd.model.xa_xid import XaXid
@@ -157,10 +157,29 @@ async def test_what_is_prepared_has_not_failed(server: Server) -> None:
     assert applier.closed
     again = await open_session(server)
     assert await prepared_xids(again.connection) == {XID}
-    # It has changed nothing.
-    with pytest.raises(ServerError, match="XA_RBROLLBACK"):
-        await again.connection.run(b"XA ROLLBACK X'612700ff',X'ff',7", 1)
+    await branches_of(again).complete(XID, "", commits=False)
     again.connection.close()
+
+
+async def test_what_has_changed_nothing_is_rolled_back_and_not_committed(server: Server) -> None:
+    """The server answers both alike, XA_RBROLLBACK: only the first is what was asked for."""
+    own, sessions = await open_session(server), sessions_of(server)
+    for commits in (False, True):
+        session = await sessions.open()
+        branches = branches_of(session)
+        await branches.begin(XID, "", statements=False)
+        await branches.end(XID, "")
+        await sessions.end(session, own.connection)
+        assert await prepared_xids(own.connection) == {XID}
+        completion = branches_of(own).complete(XID, "", commits=commits)
+        if commits:
+            with pytest.raises(ServerError) as raised:
+                await completion
+            assert raised.value.number == RB_ROLLBACK
+        else:
+            await completion
+        assert await prepared_xids(own.connection) == set()
+    own.connection.close()
 
 
 async def test_a_restart_ends_it_before_it_looks(server: Server) -> None:

@@ -185,6 +185,17 @@ def test_several_sessions_share_transactions_of_which_one_fails(
     assert differences(daemon.source, target) == []
 
 
+def test_a_table_that_no_rollback_undoes(daemon: DaemonProcess) -> None:
+    """What changes it shares no transaction: a second attempt would change it twice."""
+    with session(daemon.source) as client:
+        client.run("CREATE TEMPORARY TABLE m (a INT) ENGINE = MyISAM")
+        for number in range(3):
+            client.run(f"INSERT INTO m VALUES ({number})", "INSERT INTO u SELECT COUNT(*) FROM m")
+        fail(daemon.target, DEADLOCK, times=1, after=1)
+        assert "cannot be rolled back, because it is in non-transactional" in stops(daemon)
+        assert daemon.target.sql("SELECT COUNT(*) FROM d.u") == [(0,)]
+
+
 def test_sessions_that_end_with_their_tables_share_transactions(daemon: DaemonProcess) -> None:
     for number in range(20):
         with session(daemon.source) as client:

@@ -7,6 +7,7 @@ from mtsd.config.settings import GtidMode
 from mtsd.model.outcome.reason import Refused
 from mtsd.model.server import Flavour
 from mtsd.replica.core.gtid_mode import (
+    GTIDS_NOT_ALLOWED,
     MIRROR_LOGGED,
     ON_MARIADB,
     OTHER_GTIDS,
@@ -20,14 +21,20 @@ _MYSQL, _MARIADB = Flavour.MYSQL, Flavour.MARIADB
 
 def test_every_setting_on_every_target() -> None:
     modes: tuple[GtidMode, ...] = get_args(GtidMode)
-    for setting, gtid_mode, logged in product(modes, (True, False), (True, False)):
-        found = decide_gtids(setting, _MYSQL, _MYSQL, gtid_mode=gtid_mode, logged=logged)
+    either = (True, False)
+    for setting, gtid_mode, logged, allowed in product(modes, either, either, either):
+        found = decide_gtids(
+            setting, _MYSQL, _MYSQL, gtid_mode=gtid_mode, logged=logged, allowed=allowed
+        )
         if setting in {"auto", "off"}:
-            mirrors = setting == "auto" and gtid_mode and not logged
+            mirrors = setting == "auto" and gtid_mode and allowed and not logged
             assert found is (Gtids.MIRROR if mirrors else Gtids.OFF)
         elif not gtid_mode:
             assert isinstance(found, Refused)
             assert found.reason is WITHOUT_GTIDS
+        elif not allowed:
+            assert isinstance(found, Refused)
+            assert found.reason is GTIDS_NOT_ALLOWED
         elif setting == "mirror" and logged:
             assert isinstance(found, Refused)
             assert found.reason is MIRROR_LOGGED

@@ -91,3 +91,20 @@ def test_a_completion_gets_what_is_not_known_of_its_prepare() -> None:
     assert first.databases == ("a",)
     assert first.keys == fill_keys(group(1)).keys
     assert (second.databases, second.keys) == (("b",), prepare.keys)
+
+
+def test_a_completion_keeps_the_tables_of_its_prepare() -> None:
+    """It names none itself: filled in once more, it would have those of its databases only."""
+    filled: list[int] = []
+
+    def fill(plain: Group) -> Group:
+        filled.append(plain.number)
+        return replace(plain, tables=("b.t", "b.u"))
+
+    policy = PlannedPolicy(needs=frozenset({Need.TABLES}))
+    scheduler = scheduler_of(policy, {Need.TABLES: fill})
+    xid = XaXid(1, b"x", b"")
+    scheduler.add(replace(group(1, "b", kind=GroupKind.XA_PREPARE), xid=xid))
+    scheduler.add(replace(group(2, kind=GroupKind.XA_COMPLETE), xid=xid))
+    assert filled == [1]
+    assert policy.asked[1].tables == ("b.t", "b.u")
