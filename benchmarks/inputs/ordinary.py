@@ -213,6 +213,36 @@ def _temporary(rng: Random, first: int) -> Made:
         yield [f"UPDATE {own}.items SET name = 'changed {n}' WHERE id = {id_ - 10}"]
 
 
+def _truncated(_: Random, first: int) -> Made:
+    """Yield a table that is filled and emptied, over and over."""
+    table = f"emptied{first // 10_000_000 - 1}"
+    while True:
+        for id_ in range(19):
+            yield [f"INSERT INTO {table} VALUES ({id_}, 'a row')"]
+        yield [f"TRUNCATE {table}"]
+
+
+def _of_ranges(rng: Random, first: int) -> Made:
+    """Yield updates of 1,000 of the 10,000 rows that each connection finds."""
+    while True:
+        begin = first + rng.randrange(9_000)
+        yield [f"UPDATE items SET amount = amount + 1 WHERE id BETWEEN {begin} AND {begin + 999}"]
+
+
+def _purged(_: Random, first: int) -> Made:
+    """Yield what comes in by a thousand rows, and goes by a thousand."""
+    for id_ in range(first, first + 10_000_000, 1000):
+        yield [f"INSERT INTO items SELECT {id_} + i, 'a row', i FROM numbers WHERE i < 1000"]
+        yield [f"DELETE FROM items WHERE id BETWEEN {first} AND {id_} ORDER BY id LIMIT 1000"]
+
+
+def _without_transactions(_: Random, first: int) -> Made:
+    """Yield nine rows of a table with transactions after each of one without."""
+    for id_ in range(first, first + 10_000_000):
+        table = "items" if id_ % 10 else "counted"
+        yield [f"INSERT INTO {table} VALUES ({id_}, 'a row', 1)"]
+
+
 def _blobs(rng: Random, first: int) -> Made:
     for id_ in range(first, first + 10_000_000):
         yield [f"INSERT INTO blobs VALUES ({id_}, REPEAT('{rng.randrange(10**15):016}', 4096))"]
@@ -230,6 +260,17 @@ def _many_rows(_: Random, first: int) -> Made:
                 f"DELETE FROM items WHERE id BETWEEN {id_ - 2000} AND {id_ - 2000 + 499}"
             )
         yield [*statements, "COMMIT"]
+
+
+def _numbers(count: int) -> list[str]:
+    """Return what makes a table of the numbers below `count`."""
+    below = (
+        f"WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < {count - 1})"
+    )
+    return [
+        "CREATE TABLE numbers (i INT PRIMARY KEY)",
+        f"INSERT INTO numbers {below} SELECT i FROM n",
+    ]
 
 
 _ITEMS: Final = "CREATE TABLE items (id BIGINT PRIMARY KEY, name VARCHAR(40), amount INT)"
@@ -318,15 +359,34 @@ LOADS: Final[tuple[OrdinaryLoad, ...]] = (
     _of(
         "2,000 rows a transaction",
         160,
+        [_ITEMS, *_numbers(2000)],
+        _many_rows,
+    ),
+    _of(
+        "TRUNCATE after 19 inserts",
+        8_000,
+        [f"CREATE TABLE emptied{n} (id INT PRIMARY KEY, v VARCHAR(9))" for n in range(CONNECTIONS)],
+        _truncated,
+    ),
+    _of("purge by 1,000 rows", 1_200, [_ITEMS, *_numbers(1000)], _purged),
+    _of(
+        "updates of 1,000 rows",
+        800,
         [
             _ITEMS,
-            "CREATE TABLE numbers (i INT PRIMARY KEY)",
-            (
-                "INSERT INTO numbers WITH RECURSIVE n (i) AS"
-                " (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 1999) SELECT i FROM n"
+            *_numbers(10_000),
+            *(
+                f"INSERT INTO items SELECT {n + 1}0000000 + i, 'a', i FROM numbers"
+                for n in range(4)
             ),
         ],
-        _many_rows,
+        _of_ranges,
+    ),
+    _of(
+        "MyISAM, one in ten transactions",
+        6_000,
+        [_ITEMS, _ITEMS.replace("items", "counted") + " ENGINE = MyISAM"],
+        _without_transactions,
     ),
 )
 NAMES: Final = tuple(load.name for load in LOADS)

@@ -7,6 +7,7 @@ stage, so the differences between them are lags.
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from mtsd.binlog.bytes.framing import FileFramer
 from mtsd.binlog.groups.grouper import Grouper
@@ -57,6 +58,8 @@ def groups(server: Server) -> Iterator[Group]:
 def span(server: Server, databases: Collection[str]) -> Span:
     """Return the span of the commits of rows in one of the databases; ValueError if none.
 
+    Those of tables without transactions count, too.
+
     An XA transaction, such as a branch of one that is split, counts when it is prepared and when it
     is committed.
     """
@@ -64,8 +67,11 @@ def span(server: Server, databases: Collection[str]) -> Span:
         group.commit_time
         for group in groups(server)
         if group.kind is GroupKind.XA_COMPLETE
-        or (
-            group.kind in {GroupKind.ROWS, GroupKind.XA_PREPARE} and group.databases[0] in databases
-        )
+        or (group.kind in _OF_ROWS and group.databases[0] in databases)
     ]
     return Span(min(times), max(times), len(times))
+
+
+_OF_ROWS: Final = frozenset({
+    GroupKind.ROWS, GroupKind.NON_TRANSACTIONAL, GroupKind.XA_PREPARE,
+})  # fmt: skip
