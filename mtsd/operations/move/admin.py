@@ -151,6 +151,9 @@ class AdminSession:
             raise
 
 
+OWN_USER: Final = "mtsd's user"
+
+
 @dataclass(frozen=True, slots=True)
 class AdminPart:
     """What an admin is there for, on a server of that role and version."""

@@ -1,15 +1,18 @@
 """`mtsd switchover`: the writers go to the target, and replication turns round."""
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 
 from mtsd.config import Settings
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.outcome.reason import Refused, refuse
+from mtsd.operations.check.privileges import WRITES_ALTHOUGH_READ_ONLY
 from mtsd.operations.move.accounts import Accounts, lacking, read_accounts
 from mtsd.operations.move.admin import (
     ENABLES_EVENTS,
     ENDS_SESSIONS,
+    OWN_USER,
     SETS_READ_ONLY,
     STOPS_EVENTS,
     Admin,
@@ -114,12 +117,17 @@ async def switchover(
                 kills = ENDS_SESSIONS if wishes.kill else ()
                 stops = STOPS_EVENTS if switch.scheduler else ()
                 enables = ENABLES_EVENTS if wishes.events else ()
-                await require_rights(
-                    AdminPart(
-                        "source", source, traits[0].server, (*SETS_READ_ONLY, *kills, *stops)
-                    ),
-                    AdminPart("target", target, traits[1].server, (*SETS_READ_ONLY, *enables)),
-                )
+                of_back = admin_endpoint("target", back.replication.settings.target, None)
+                with closing(AdminSession(of_back, how.timeout)) as own:
+                    # It would be found out in the pause, when the source is read only.
+                    writes = WRITES_ALTHOUGH_READ_ONLY
+                    await require_rights(
+                        AdminPart(
+                            "source", source, traits[0].server, (*SETS_READ_ONLY, *kills, *stops)
+                        ),
+                        AdminPart("target", target, traits[1].server, (*SETS_READ_ONLY, *enables)),
+                        AdminPart("source", own, traits[0].server, writes, OWN_USER),
+                    )
             without = _users(forth, back, admins)
             accounts = (await read_accounts(source, without), await read_accounts(target, without))
             if IGNORES_READ_ONLY not in how.accepted:

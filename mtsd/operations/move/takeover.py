@@ -24,6 +24,7 @@ from mtsd.operations.copies.copied import start_of
 from mtsd.operations.copies.own_replica import copied_by, gap_of
 from mtsd.operations.move.admin import (
     CONFIGURES_REPLICA,
+    OWN_USER,
     SETS_READ_ONLY,
     Admin,
     AdminPart,
@@ -186,7 +187,7 @@ async def _require_rights(settings: Settings, session: AdminSession) -> None:
         if target.read_only or target.super_read_only:
             # It could record no place, with the own replica stopped already.
             needs = WRITES_ALTHOUGH_READ_ONLY
-            parts.append(AdminPart(_TARGET, own, target.server, needs, "mtsd's user"))
+            parts.append(AdminPart(_TARGET, own, target.server, needs, OWN_USER))
         await require_rights(*parts)
 
 
@@ -228,7 +229,8 @@ async def _lines(settings: Settings, session: AdminSession, found: Found) -> lis
     held = former_gtids(found.former)
     if found.by_gtid and held:
         count = count_missing(held, GtidSet.parse(status.executed_gtids))
-        lines.append(f"mtsd's own position has {count:,} transactions more, which are kept")
+        if count:
+            lines.append(f"mtsd's own position has {count:,} transactions more, which are kept")
     return lines + await downstream(session, found.target, settings)
 
 

@@ -99,6 +99,18 @@ def test_who_is_in_the_way_is_named(tmp_path: Path) -> None:
         assert "refuses user 'nobody'" in switch(THERE, forth, reverse, status=3)
         reverse.settings["source.user"] = "root"
         reverse.configure()
+        # It could not write there in the pause.
+        source.sql(
+            "CREATE USER kept_out; GRANT ALL ON *.* TO kept_out;"
+            "REVOKE CONNECTION_ADMIN, SUPER ON *.* FROM kept_out"
+        )
+        reverse.settings["target.user"] = "kept_out"
+        reverse.configure()
+        said = switch(THERE, forth, reverse, status=3)
+        assert "GRANT CONNECTION_ADMIN ON *.* TO 'kept_out'@'%'" in said
+        source.sql("DROP USER kept_out")
+        reverse.settings["target.user"] = "root"
+        reverse.configure()
         # A second switch beside one.
         longer = ("--grace", "60", "--longest", "600")
         with closing(source.client()) as client, client.cursor() as cursor:
