@@ -235,7 +235,7 @@ RETRIES: Final = Metric(
 GAVE_WAY: Final = Metric(
     "mtsd_gave_way_total", "counter",
     "Target transactions rolled back and repeated because an earlier one needed a lock of theirs"
-    ' (consistency = "any_time").',
+    ' (consistency = "any_time", and large ones side by side).',
     lambda s: _value(s.totals.gave_way),
 )  # fmt: skip
 SKIPPED: Final = Metric(

@@ -234,10 +234,13 @@ class Scheduler:
         if temporary is not None:
             self.sessions.only(temporary.by_thread)
 
-    def take(self, worker: int, *, ahead: bool = False, statements: int = 1) -> tuple[Group, ...]:
+    def take(
+        self, worker: int, *, ahead: bool = False, at_most: int | None = None, statements: int = 1
+    ) -> tuple[Group, ...]:
         """Begin the next batch of a worker; empty if it has nothing that can begin.
 
-        `ahead`: while its last batch is still running, so that the next one can be prepared.
+        `ahead`: while its last batch is still running, so that the next one can be prepared; it has
+        `at_most` so many bytes, unless a single group has more.
         `statements`: at most how many groups of statements it may consist of.
         """
         if self._ending.halted:
@@ -253,9 +256,8 @@ class Scheduler:
             passed = others_up_to(self.workers, worker, self.gaq.newest)
         if ahead:
             # What is prepared is in memory twice, as groups and as statements.
-            batch = queue.take_ahead(
-                limits.batch_groups, limits.batch_bytes // 4, self._ending.limit, passed
-            )
+            most = min(limits.batch_bytes // 4, at_most or limits.batch_bytes)
+            batch = queue.take_ahead(limits.batch_groups, most, self._ending.limit, passed)
         else:
             batch = queue.take(
                 limits.batch_groups, limits.batch_bytes, self._ending.limit, passed, statements

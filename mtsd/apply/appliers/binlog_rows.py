@@ -122,8 +122,9 @@ class BinlogRows:
     def _bundle(self, transaction: Transaction, *, held: bool) -> Bundle:
         groups = transaction.groups
         change = WorkerRowChange(self._position.workers, transaction.row, transaction.before)
+        last = None if held else change
         maps: set[bytes] = set()
-        rest = self._statements(groups, change, maps)
+        rest = self._statements(groups, last, maps)
         is_small = sum(group.size for group in groups) <= ENOUGH
         first: list[bytes] = []
         # What is large is made while it is sent, aside.
@@ -139,7 +140,7 @@ class BinlogRows:
                 first += islice(rest, 2)
             rows = chain(first, rest)
         else:
-            rows = self._states.of_groups(groups, lambda run: self._rows_of(run, groups, change))
+            rows = self._states.of_groups(groups, lambda run: self._rows_of(run, groups, last))
             # Also if its tables turn out to be plain before it is sent.
             self._state_may_differ = True
         before, after = [b"BEGIN"], [b"COMMIT"]
@@ -148,7 +149,9 @@ class BinlogRows:
             after.append(next_gtid(""))
         elif len(first) == 1 and not held and is_plain:
             before, after = [], []
-        ending = tuple(after) if held else ()
+        ending: tuple[bytes, ...] = ()
+        if held:
+            ending = (binlog_statement(b"".join(change.events(groups[-1].rows[-1], 0))), *after)
         whole: Iterable[Command]
         whole = commands(before, rows, [] if held else after, self._command_limit)
         if is_small:
@@ -156,7 +159,7 @@ class BinlogRows:
         return Bundle(groups[0].format_description, whole, others, groups=groups, ending=ending)
 
     def _rows_of(
-        self, run: Sequence[Group], groups: Sequence[Group], change: WorkerRowChange
+        self, run: Sequence[Group], groups: Sequence[Group], change: WorkerRowChange | None
     ) -> Iterable[bytes]:
         """Return the statements of a run of groups, the last one with the change."""
         last = change if run[-1] is groups[-1] else None

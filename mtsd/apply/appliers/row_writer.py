@@ -73,7 +73,7 @@ class RowWriter(Protocol):
     async def hold(self, bundle: Bundle, meanwhile: Callable[[], None] = nothing_else) -> None:
         """Apply a bundle of a single transaction, and leave that open.
 
-        `meanwhile` is called at most once, while the target is busy with it.
+        `meanwhile` is called at most once, when something else may be made and sent.
         """
         ...
 

@@ -196,9 +196,12 @@ class Coordinator:
             await event.wait()
         return ()
 
-    def work_ahead(self, worker: int) -> tuple[Group, ...]:
-        """Return the worker's next full batch of rows, if it has one already."""
-        return self.scheduler.take(worker, ahead=True)
+    def work_ahead(self, worker: int, at_most: int | None = None) -> tuple[Group, ...]:
+        """Return the worker's next full batch of rows, if it has one already.
+
+        It has `at_most` so many bytes, unless it is a single group.
+        """
+        return self.scheduler.take(worker, ahead=True, at_most=at_most)
 
     def committed(self, worker: int, groups: Sequence[Group]) -> None:
         """Mark groups as committed and wake those waiting for them."""

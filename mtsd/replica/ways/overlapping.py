@@ -3,22 +3,27 @@
 A queue on one session is applied, then waits for its own commit, in turn: with large transactions
 both processor and disk are idle half of the time. So a worker takes turns between two sessions:
 
-    first session     rows 1 | commit 1          | rows 3 ...
-    second session           | rows 2 ..........W| commit 2 ...
-    mtsd              makes 2         | makes 3          | makes 4 ...
+    first session     rows 1 | commit 1     | rows 3 ...
+    second session           | rows 2 ......| commit 2 ...
+    mtsd              makes 2    | makes 3       | makes 4 ...
 
 Rows 2 are sent once the target has answered rows 1: these hold their locks by then, so whatever of
-rows 2 depends on them waits for commit 1 (W), as it would on one session. Where rows are passed on
-undecoded, the worker's own row is the last of them: rows 2 find it by the token that rows 1 set,
-and so wait there (W) for commit 1, if for nothing else. So:
+rows 2 depends on them waits for commit 1, as it would on one session. Where the source's clock says
+that large rows 2 do not depend on rows 1, they are sent at once, and both are applied side by side:
+
+    first session     rows 1      | commit 1 | rows 3 ...
+    second session     | rows 2 .............| commit 2 ...
+
+The worker's own row is changed with the COMMIT, and found by the token that the commit before it
+has set. So:
 
 1. The later COMMIT is sent after the earlier one was answered: what has committed is a prefix.
 2. If the earlier transaction fails, or its session ends, nothing sets that token: the later one is
    rolled back, by the daemon or because it finds no row.
-3. There is no deadlock: a transaction that waits for its commit waits for no lock, and no later one
-   begins before all its rows are answered.
-4. A failure of the later one, while the earlier one has not been answered, need not be its own: it
-   is rolled back, and applied again, with nothing before it.
+3. There is no deadlock. What commits waits for no lock. What is applied beside an earlier one may
+   hold a lock that this one needs, a gap for example: then it gives way (see `giving_way`).
+4. A failure while something else of the worker's is open need not be its own: it is rolled back,
+   and applied again, with nothing beside it.
 
 What is sent next is made while the target applies what was sent before, on the assumption that this
 commits. If it does not, what was made is dropped: it would find no row.
@@ -26,37 +31,34 @@ commits. If it does not, what was made is dropped: it would find no row.
 A restart takes the locks of both sessions before it reads the worker's row (see `fencing`).
 """
 
+import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from functools import partial
-from typing import NamedTuple
+from typing import Final
+
+import structlog
 
 from mtsd.apply.appliers.applier import Applier
-from mtsd.apply.rows.bundle import Bundle
-from mtsd.model.errors import MtsdError, NeedsPersonError, ServerError
+from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.replica.core.worker_progress import WorkerProgress
-from mtsd.replica.ways.choose import BatchWay, RowsWay, choose_batch, choose_rows
-from mtsd.schedule.batches.in_flight import Batch, Packet
+from mtsd.replica.ways.choose import OVERLAPPING_BYTES, BatchWay, RowsWay, choose_batch, choose_rows
+from mtsd.replica.ways.giving_way import Stall, must_give_way
+from mtsd.replica.ways.held_batches import Failure, Held, Made, begin, can_be_held, make
+from mtsd.schedule.batches.in_flight import Batch
+from mtsd.schedule.batches.side_by_side import are_independent, are_large
+from mtsd.schedule.batches.tries import Tries
 
 OpenApplier = Callable[[], Awaitable[Applier | None]]
 
+_LONG_ENOUGH_S: Final = 0.025
+"""To apply a batch: what is longer saves little, as commits overlap."""
 
-class Made(NamedTuple):
-    """A packet of one batch, and what is sent for it."""
-
-    packet: Packet
-    bundle: Bundle
-
-
-class Failure(NamedTuple):
-    """The first batch that has failed, and why: nothing of it remains, nor of those after it."""
-
-    batch: Batch
-    error: ServerError
+log = structlog.get_logger(__name__)
 
 
 class Overlapping:
-    """Applies batches of a worker on its own session and on another one, in turn.
+    """Applies batches of a worker on its own session and on another one.
 
     `open_other` opens that when it is first needed, and returns None if the target has no room for
     it.
@@ -71,10 +73,23 @@ class Overlapping:
         self._coordinator = progress.coordinator
         self._flight = progress.flight
         self._progress = progress
-        self._committing: Applier | None = None
-        """The session whose COMMIT was sent and is not answered."""
+        self._held: deque[Held] = deque()
+        """In order: at most two, or one while another one commits."""
+        self._committing: Held | None = None
+        self._answer: asyncio.Task[None] | None = None
+        """The wait for the answer to its COMMIT."""
         self._made: Made | None = None
-        """Of the batch behind the one that is being applied."""
+        """Of the batch behind those that are held."""
+        self._begins_more = True
+        """Whether the next batch may be held, as far as is known."""
+        self._side_by_side = Tries()
+        self._stall = Stall()
+        self._decided = 0, False
+        """The first group of a batch, and whether that may be applied beside the one before it."""
+        self._at_most: int | None = None
+        """How many bytes the next batch may have, unless it is a single group; None: any."""
+        self.gave_way = 0
+        """Batches rolled back, and applied again, for the locks of one that they were beside."""
 
     @property
     def appliers(self) -> tuple[Applier, ...]:
@@ -96,108 +111,209 @@ class Overlapping:
         RowTooLargeError.
         """
         self._made = None
-        while self._coordinator.failure is None and (batch := self._next()):
-            here = await self._free_session()
-            if here is None:
-                break
-            made = self._taken_made() or make(here, self._progress, batch)
-            if made is None or not await can_be_held(here, made):
-                break
-            packet, bundle = made
-            first = self._committing is None
-            try:
-                await here.rows.hold(bundle, partial(self._make_behind, packet, here))
-            except MtsdError as error:
-                await here.undo(error)
-                failed = await self._answered()
+        self._begins_more = True
+        try:
+            return await self._apply()
+        finally:
+            await self._abandon()
+
+    async def _apply(self) -> Failure | None:
+        while True:
+            await self._begin()
+            if not self._held:
+                return await self._committed()
+            await self._something()
+            if self._answer is not None and self._answer.done():
+                failed = await self._committed()
                 if failed is not None:
+                    await self._drop_held()
                     return failed
-                if not isinstance(error, ServerError):
+            first = self._held[0]
+            if first.has_failed:
+                return await self._first_failed()
+            if first.is_applied and self._committing is None:
+                self._at_most = self._size_after(first)
+                await self._commit(self._held.popleft())
+
+    async def _begin(self) -> None:
+        """Begin what may be applied now, and make what comes after that."""
+        while self._begins_more and self._coordinator.failure is None and (batch := self._next()):
+            last = self._held[-1] if self._held else None
+            if last is not None and not (last.sent.done() or last.is_applied):
+                # While something is made here, nothing of the rest would go out.
+                return
+            here = await self._free_session()
+            if here is None or (last is not None and not self._may_follow(last, batch)):
+                self._make_behind(last, batch)
+                return
+            try:
+                made = self._taken_made(batch) or self._make(here, batch)
+            except NeedsPersonError:
+                if last is None:
                     raise
-                # It may have met what was committing: it is applied again, after that.
-                return Failure(batch, error) if first or error.leaves_changes else None
-            failed = await self._answered()
-            if failed is not None:
-                await here.rollback()
-                return failed
-            self._flight.take_begun()
-            self._flight.sent(packet, await here.packets.send_commit(bundle))
-            self._committing = here
-        return await self._answered()
+                # It is an error when it is its turn.
+                made = None
+            if made is None or not await can_be_held(here, made):
+                self._begins_more = False
+                return
+            if last is not None and not last.is_applied:
+                last.alone = False
+            self._held.append(begin(here, made, alone=last is None and self._committing is None))
 
-    def _next(self) -> Batch:
-        """Return the next batch, begun, if there is one and it overlaps; else an empty one."""
-        flight = self._flight
-        if not flight.has_begun and (ahead := self._coordinator.work_ahead(self._index)):
-            flight.begin(ahead)
-        return self._if_overlapping(flight.next_begun()) if flight.has_begun else ()
+    def _may_follow(self, last: Held, batch: Batch) -> bool:
+        """Return whether a batch may begin behind the last one that is held."""
+        if last.is_applied:
+            return not last.has_failed
+        number = batch[0].number
+        if self._decided[0] != number:
+            independent = are_large(batch) and are_independent(last.batch, batch)
+            self._decided = number, independent and self._side_by_side.may_try()
+        return self._decided[1]
 
-    def _if_overlapping(self, batch: Batch) -> Batch:
-        """Return the batch, or an empty one if it has another way."""
-        combined = choose_batch(batch) is BatchWay.COMBINED
-        return batch if combined and self.way_of(batch) is RowsWay.OVERLAPPING else ()
-
-    def _taken_made(self) -> Made | None:
-        made, self._made = self._made, None
-        return made
-
-    def _make_behind(self, packet: Packet, here: Applier) -> None:
-        """Make what comes after the packet that is being applied, if that is full already.
-
-        The target works meanwhile, and need not wait for mtsd afterwards.
-        """
-        other = self._own if here is self._other else self._other
-        flight = self._flight
-        batch = flight.begun_behind()
-        if not batch and (batch := self._coordinator.work_ahead(self._index)):
-            flight.begin(batch)
-        if other is None or not batch or not self._if_overlapping(batch):
+    async def _something(self) -> None:
+        """Wait for something that is sent, answered or committed; or look who waits for whom."""
+        first = self._held[0]
+        if first.has_failed or (first.is_applied and self._answer is None):
             return
-        # If it is too large, that is an error when it is its turn.
-        with suppress(NeedsPersonError):
-            self._made = make(other, self._progress, batch, packet)
+        news: list[asyncio.Future[None]] = [] if self._answer is None else [self._answer]
+        for each in self._held:
+            news += (each.sent, each.applying)
+        news = [each for each in news if not each.done()]
+        second = self._held[-1]
+        blocks = second.is_applied and not first.is_applied
+        done, _ = await asyncio.wait(
+            news,
+            timeout=self._stall.pause_s if blocks else None,
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        if done:
+            self._stall.ended()
+            return
+        self._stall.paused()
+        stalled = self._stall.seconds
+        waiting = await second.applier.packets.sessions_waiting()
+        if must_give_way(stalled, waiting, self._sessions_beside(second)):
+            log.info(
+                "gives way to an earlier group", group=second.batch[0].number,
+                stalled_s=round(stalled, 2), locks_readable=waiting is not None,
+            )  # fmt: skip
+            self.gave_way += 1
+            self._not_side_by_side()
+            await self._held.pop().roll_back()
 
-    async def _free_session(self) -> Applier | None:
-        """Return the session that commits nothing; None if there is no room for a second one."""
-        if self._committing is not self._own:
-            return self._own
-        if self._other is None:
-            self._other = await self._open_other()
-            if self._other is None:
-                self._has_room = False
-                return None
-            self._coordinator.connections[self._index].add(self._other.session.connection.thread_id)
-        return self._other
+    def _size_after(self, held: Held) -> int | None:
+        """Return how many bytes the next batch may have, by how long the target took for this one.
 
-    async def _answered(self) -> Failure | None:
+        A long one depends on the one before it more often. None where none run side by side.
+        """
+        if not (held.batch[-1].sequence_number and are_large(held.batch)):
+            return None
+        size = sum(group.size for group in held.batch)
+        seconds = asyncio.get_running_loop().time() - held.began
+        return max(int(size / seconds * _LONG_ENOUGH_S), 2 * OVERLAPPING_BYTES)
+
+    def _sessions_beside(self, held: Held) -> frozenset[int]:
+        """Return the ids of all sessions of workers but the one on which a batch is held."""
+        all_of_them = frozenset().union(*self._coordinator.connections)
+        return all_of_them - {held.applier.session.connection.thread_id}
+
+    def _not_side_by_side(self) -> None:
+        self._side_by_side.failed()
+        self._decided = 0, False
+
+    async def _commit(self, held: Held) -> None:
+        """Send the COMMIT of what has been applied."""
+        self._flight.take_begun()
+        packet, bundle = held.made
+        self._flight.sent(packet, await held.applier.packets.send_commit(bundle))
+        self._committing = held
+        self._answer = asyncio.create_task(held.applier.packets.answer(self._flight.due))
+
+    async def _committed(self) -> Failure | None:
         """Await the answer to the COMMIT that was sent, if there is one."""
         committing, self._committing = self._committing, None
-        if committing is None:
+        answer, self._answer = self._answer, None
+        if committing is None or answer is None:
             return None
         try:
-            await committing.packets.answer(self._flight.due)
+            await answer
         except ServerError as error:
             (batch,) = self._flight.failed()
             self._flight.give_back([batch])
-            await committing.undo(error)
+            await committing.applier.undo(error)
             return Failure(batch, error)
         self._progress.committed(self._flight.committed().batch)
         return None
 
+    async def _first_failed(self) -> Failure | None:
+        """Leave nothing of what is held, after the first of it has failed."""
+        first = self._held[0]
+        error = first.applying.exception()
+        if not first.alone:
+            self._not_side_by_side()
+        await self._drop_held()
+        failed = await self._committed()
+        if failed is not None:
+            return failed
+        if isinstance(error, ServerError):
+            # It may have met what was open besides: it is applied again, by itself.
+            return Failure(first.batch, error) if first.alone or error.leaves_changes else None
+        first.applying.result()
+        return None
 
-def make(
-    applier: Applier, progress: WorkerProgress, batch: Batch, after: Packet | None = None
-) -> Made | None:
-    """Return what to send of a batch for `RowWriter.hold`; `after` as in `InFlight.packet`.
+    async def _drop_held(self) -> None:
+        while self._held:
+            await self._held.popleft().roll_back()
 
-    None if it cannot be held open. Raises RowTooLargeError.
-    """
-    packet = progress.flight.packet([batch], progress.coordinator.scheduler.stored, after)
-    bundle = applier.rows.bundle(packet, held=True)
-    return None if bundle is None else Made(packet, bundle)
+    async def _abandon(self) -> None:
+        """Wait for nothing any more: only after an error is there something."""
+        left = [each.applying for each in self._held]
+        if self._answer is not None:
+            left.append(self._answer)
+        self._held.clear()
+        self._committing = self._answer = None
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
+    def _next(self) -> Batch:
+        """Return the next batch, begun, if there is one and it overlaps; else an empty one."""
+        flight = self._flight
+        batch = flight.begun_after(len(self._held))
+        if not batch and (batch := self._coordinator.work_ahead(self._index, self._at_most)):
+            flight.begin(batch)
+        if not batch or choose_batch(batch) is not BatchWay.COMBINED:
+            return ()
+        return batch if self.way_of(batch) is RowsWay.OVERLAPPING else ()
 
-async def can_be_held(applier: Applier, made: Made) -> bool:
-    """Return whether all that is changed can be rolled back. Raises as `are_transactional`."""
-    bundle = made.bundle
-    return await applier.tables.are_transactional(bundle.table_maps, bundle.steps)
+    def _make(self, here: Applier, batch: Batch) -> Made | None:
+        after = self._held[-1].made.packet if self._held else None
+        return make(here, self._progress, batch, after)
+
+    def _taken_made(self, batch: Batch) -> Made | None:
+        made, self._made = self._made, None
+        return made if made is not None and made.batch is batch else None
+
+    def _make_behind(self, last: Held | None, batch: Batch) -> None:
+        """Make what comes after what the target is at: it need not wait for mtsd afterwards."""
+        if last is None or self._other is None or self._made is not None:
+            return
+        here = self._own if last.applier is self._other else self._other
+        # If it is too large, that is an error when it is its turn.
+        with suppress(NeedsPersonError):
+            self._made = self._make(here, batch)
+
+    async def _free_session(self) -> Applier | None:
+        """Return a session on which nothing is open; None if there is no room for a second one."""
+        busy = [each.applier for each in self._held]
+        if self._committing is not None:
+            busy.append(self._committing.applier)
+        if self._own not in busy:
+            return self._own
+        if self._other is None and self._has_room:
+            self._other = await self._open_other()
+            self._has_room = self._other is not None
+            if self._other is not None:
+                connection = self._other.session.connection
+                self._coordinator.connections[self._index].add(connection.thread_id)
+        return None if self._other in busy else self._other

@@ -5,11 +5,13 @@ from mtsd.model.errors import MtsdError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultHook, FaultPoint
 from mtsd.replica.core.worker_progress import WorkerProgress
 from mtsd.replica.ways.choose import RowsWay
-from mtsd.replica.ways.overlapping import Overlapping, can_be_held, make
+from mtsd.replica.ways.held_batches import can_be_held, make
+from mtsd.replica.ways.overlapping import Overlapping
 from mtsd.replica.ways.single_groups import SingleGroups
 from mtsd.replica.workers.attempts import Attempts
 from mtsd.replica.workers.commit_order import CommitOrder
 from mtsd.schedule.batches.in_flight import Batch
+from mtsd.schedule.batches.side_by_side import are_large
 
 
 class CombinedRows:
@@ -41,7 +43,7 @@ class CombinedRows:
     @property
     def gave_way(self) -> int:
         """Batches rolled back, and applied again at their turn, for an earlier group's locks."""
-        return self._order.gave_way
+        return self._order.gave_way + self.overlapping.gave_way
 
     async def apply(self) -> None:
         """Apply batches of rows, one packet ahead, until one has to wait or there are none."""
@@ -123,6 +125,9 @@ class CombinedRows:
         flight = self._flight
         batches = self._gather()
         if not batches:
+            return
+        if are_large(batches[0]) and self.overlapping.way_of(batches[0]) is RowsWay.OVERLAPPING:
+            flight.give_back(batches)
             return
         try:
             packet, bundle = self._singly.packet(batches)

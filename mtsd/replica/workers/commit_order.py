@@ -13,35 +13,13 @@ at some time. A batch gives way once at most, because it is then applied at its 
 retry of a transaction that has failed.
 """
 
-from collections.abc import Collection
-from typing import Final
-
 import structlog
 
 from mtsd.apply.appliers.applier import Applier
 from mtsd.replica.core.coordinator import Coordinator
-
-_FIRST_LOOK_S: Final = 0.05
-_LONGEST_PAUSE_S: Final = 0.4
-_TIMEOUT_S: Final = 5.0
-"""Without a commit, and with nobody waiting for one of the batch's row locks."""
-_BLIND_TIMEOUT_S: Final = 1.0
-"""Without a commit, if nobody can tell who waits for the batch's locks."""
+from mtsd.replica.ways.giving_way import Stall, must_give_way
 
 log = structlog.get_logger(__name__)
-
-
-def must_give_way(
-    stalled: float, waiting: Collection[int] | None, earlier: Collection[int]
-) -> bool:
-    """Return whether a batch that is held open has to be rolled back.
-
-    `stalled` is for how many seconds nothing has committed, `waiting` are the sessions that wait
-    for its locks, None if that is unknown, and `earlier` those that apply earlier groups.
-    """
-    if waiting is None:
-        return stalled >= _BLIND_TIMEOUT_S
-    return stalled >= _TIMEOUT_S or not set(waiting).isdisjoint(earlier)
 
 
 class CommitOrder:
@@ -63,25 +41,22 @@ class CommitOrder:
         coordinator = self._coordinator
         gaq = coordinator.scheduler.gaq
         mark = gaq.number
-        pause = _FIRST_LOOK_S
-        stalled = 0.0
-        while not await coordinator.turn(self._index, number, pause):
+        stall = Stall()
+        while not await coordinator.turn(self._index, number, stall.pause_s):
             if coordinator.ended.is_set():
                 return False
             if gaq.number != mark:
                 mark = gaq.number
-                pause = _FIRST_LOOK_S
-                stalled = 0.0
-            stalled += pause
+                stall.ended()
+            stall.paused()
             waiting = await self._applier.packets.sessions_waiting()
-            if must_give_way(stalled, waiting, self._earlier(number)):
+            if must_give_way(stall.seconds, waiting, self._earlier(number)):
                 log.info(
-                    "gives way to an earlier group", group=number, stalled_s=round(stalled, 2),
-                    locks_readable=waiting is not None,
+                    "gives way to an earlier group", group=number,
+                    stalled_s=round(stall.seconds, 2), locks_readable=waiting is not None,
                 )  # fmt: skip
                 self.gave_way += 1
                 return False
-            pause = min(2 * pause, _LONGEST_PAUSE_S)
         return True
 
     def _earlier(self, number: int) -> set[int]:

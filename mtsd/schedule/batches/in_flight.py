@@ -136,9 +136,9 @@ class InFlight:
         """Return the first batch that is begun but not sent."""
         return self._begun[0]
 
-    def begun_behind(self) -> Batch:
-        """Return the batch after that one; an empty one if there is none."""
-        return self._begun[1] if len(self._begun) > 1 else ()
+    def begun_after(self, count: int) -> Batch:
+        """Return the batch after the first `count` of these; an empty one if there is none."""
+        return self._begun[count] if len(self._begun) > count else ()
 
     def take_begun(self) -> Batch:
         """Remove and return that batch, to be applied by itself."""

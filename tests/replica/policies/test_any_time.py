@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from mtsd.replica.workers.commit_order import must_give_way
+from mtsd.replica.ways.giving_way import must_give_way
 from mtsd.schedule.policies.choice import POLICIES
 from tests.fix_families import mariadbs
 from tests.fix_kills import kill_at_random

@@ -124,7 +124,7 @@ class PipelinedRun(SimulatedRun):
         """Tell whether the batch that is applied next, or behind that, has not begun."""
         flight = self.flights[worker]
         if self.settings.overlaps and self.held[worker] is not None:
-            return not flight.begun_behind()
+            return not flight.begun_after(1)
         return self._commits_one(worker) and not flight.has_begun
 
     def begin_ahead(self, worker: int) -> None:
@@ -138,7 +138,7 @@ class PipelinedRun(SimulatedRun):
 
     def can_make(self, worker: int) -> bool:
         """Tell whether the worker may make what it sends after what the server applies."""
-        batch = self.flights[worker].begun_behind()
+        batch = self.flights[worker].begun_after(1)
         if not self.settings.overlaps or self.held[worker] is None or self.made[worker] is not None:
             return False
         return bool(batch) and self.scheduler.may_commit(batch[0].number)
@@ -146,7 +146,7 @@ class PipelinedRun(SimulatedRun):
     def make(self, worker: int) -> None:
         """Make it, as if what is held had committed."""
         flight = self.flights[worker]
-        batch = flight.begun_behind()
+        batch = flight.begun_after(1)
         self.made[worker] = flight.packet([batch], self.scheduler.stored, self.held[worker])
         self.check()
 
