@@ -46,7 +46,7 @@ from mtsd.replica.ways.choose import OVERLAPPING_BYTES, BatchWay, RowsWay, choos
 from mtsd.replica.ways.giving_way import Stall, must_give_way
 from mtsd.replica.ways.held_batches import Failure, Held, Made, begin, can_be_held, make
 from mtsd.schedule.batches.in_flight import Batch
-from mtsd.schedule.batches.side_by_side import are_independent, are_large
+from mtsd.schedule.batches.side_by_side import are_independent, are_large, size_within
 from mtsd.schedule.batches.tries import Tries
 
 OpenApplier = Callable[[], Awaitable[Applier | None]]
@@ -208,9 +208,8 @@ class Overlapping:
         """
         if not (held.batch[-1].sequence_number and are_large(held.batch)):
             return None
-        size = sum(group.size for group in held.batch)
         seconds = asyncio.get_running_loop().time() - held.began
-        return max(int(size / seconds * _LONG_ENOUGH_S), 2 * OVERLAPPING_BYTES)
+        return size_within(_LONG_ENOUGH_S, held.batch, seconds, at_least=2 * OVERLAPPING_BYTES)
 
     def _sessions_beside(self, held: Held) -> frozenset[int]:
         """Return the ids of all sessions of workers but the one on which a batch is held."""

@@ -17,11 +17,23 @@ from typing import Final
 from mtsd.schedule.batches.in_flight import Batch
 
 _LARGE_BYTES: Final = 1 << 14
+_SHORTEST_S: Final = 0.001
+"""What an event loop's clock can tell."""
 
 
 def are_large(batch: Batch) -> bool:
     """Return whether its groups are so large that a shared commit saves little, on the average."""
     return sum(group.size for group in batch) >= _LARGE_BYTES * len(batch)
+
+
+def size_within(wanted: float, batch: Batch, seconds: float, *, at_least: int) -> int:
+    """Return how many bytes take `wanted` seconds, if this batch took `seconds`.
+
+    For example, if one of 60,000 bytes took 0.01 s, then 0.025 s are for 150,000 bytes. An event
+    loop's clock may not have moved at all meanwhile.
+    """
+    size = sum(group.size for group in batch)
+    return max(int(size / max(seconds, _SHORTEST_S) * wanted), at_least)
 
 
 def are_independent(earlier: Batch, later: Batch) -> bool:

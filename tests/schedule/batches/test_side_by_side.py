@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from mtsd.model.group import Group
 from mtsd.model.position import Position
-from mtsd.schedule.batches.side_by_side import are_independent
+from mtsd.schedule.batches.side_by_side import are_independent, size_within
 from tests.schedule.worlds.streams import START, Shape, group_of
 
 PAGE = ((8, 11), (8, 12), (10, 13), (12, 14))
@@ -45,6 +45,12 @@ def test_what_the_clock_says(
 
 def test_the_clock_begins_again_with_each_file() -> None:
     assert not are_independent(groups((1, 5)), groups((1, 6), file="binlog.000002"))
+
+
+@pytest.mark.parametrize(("seconds", "size"), [(0.01, 150_000), (0.0, 1_500_000), (10.0, 128_000)])
+def test_how_large_the_next_one_may_be(seconds: float, size: int) -> None:
+    batch = (group_of(Shape(("a",), size=60_000), 1, START),)
+    assert size_within(0.025, batch, seconds, at_least=128_000) == size
 
 
 @given(
