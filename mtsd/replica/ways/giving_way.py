@@ -8,6 +8,12 @@ nobody but mtsd can resolve that.
 from collections.abc import Collection
 from typing import Final
 
+import structlog
+
+from mtsd.apply.appliers.applier import Applier
+
+log = structlog.get_logger(__name__)
+
 _FIRST_LOOK_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 0.4
 _TIMEOUT_S: Final = 5.0
@@ -45,3 +51,19 @@ def must_give_way(
     if waiting is None:
         return stalled >= _BLIND_TIMEOUT_S
     return stalled >= _TIMEOUT_S or not set(waiting).isdisjoint(earlier)
+
+
+async def gives_way(applier: Applier, number: int, stall: Stall, earlier: Collection[int]) -> bool:
+    """Return whether the batch that group `number` begins, held there, must; after another pause.
+
+    `earlier` as for `must_give_way`. Raises ServerError, ConnectionLostError.
+    """
+    stall.paused()
+    waiting = await applier.packets.sessions_waiting()
+    if not must_give_way(stall.seconds, waiting, earlier):
+        return False
+    log.info(
+        "gives way to an earlier group", group=number, stalled_s=round(stall.seconds, 2),
+        locks_readable=waiting is not None,
+    )  # fmt: skip
+    return True

@@ -37,13 +37,11 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final
 
-import structlog
-
 from mtsd.apply.appliers.applier import Applier
 from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.replica.core.worker_progress import WorkerProgress
 from mtsd.replica.ways.choose import OVERLAPPING_BYTES, BatchWay, RowsWay, choose_batch, choose_rows
-from mtsd.replica.ways.giving_way import Stall, must_give_way
+from mtsd.replica.ways.giving_way import Stall, gives_way
 from mtsd.replica.ways.held_batches import Failure, Held, Made, begin, can_be_held, make
 from mtsd.schedule.batches.in_flight import Batch
 from mtsd.schedule.batches.side_by_side import are_independent, are_large, size_within
@@ -53,8 +51,6 @@ OpenApplier = Callable[[], Awaitable[Applier | None]]
 
 _LONG_ENOUGH_S: Final = 0.025
 """To apply a batch: what is longer saves little, as commits overlap."""
-
-log = structlog.get_logger(__name__)
 
 
 class Overlapping:
@@ -189,14 +185,8 @@ class Overlapping:
         if done:
             self._stall.ended()
             return
-        self._stall.paused()
-        stalled = self._stall.seconds
-        waiting = await second.applier.packets.sessions_waiting()
-        if must_give_way(stalled, waiting, self._sessions_beside(second)):
-            log.info(
-                "gives way to an earlier group", group=second.batch[0].number,
-                stalled_s=round(stalled, 2), locks_readable=waiting is not None,
-            )  # fmt: skip
+        number = second.batch[0].number
+        if await gives_way(second.applier, number, self._stall, self._sessions_beside(second)):
             self.gave_way += 1
             self._not_side_by_side()
             await self._held.pop().roll_back()

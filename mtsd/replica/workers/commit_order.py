@@ -13,13 +13,9 @@ at some time. A batch gives way once at most, because it is then applied at its 
 retry of a transaction that has failed.
 """
 
-import structlog
-
 from mtsd.apply.appliers.applier import Applier
 from mtsd.replica.core.coordinator import Coordinator
-from mtsd.replica.ways.giving_way import Stall, must_give_way
-
-log = structlog.get_logger(__name__)
+from mtsd.replica.ways.giving_way import Stall, gives_way
 
 
 class CommitOrder:
@@ -48,13 +44,7 @@ class CommitOrder:
             if gaq.number != mark:
                 mark = gaq.number
                 stall.ended()
-            stall.paused()
-            waiting = await self._applier.packets.sessions_waiting()
-            if must_give_way(stall.seconds, waiting, self._earlier(number)):
-                log.info(
-                    "gives way to an earlier group", group=number,
-                    stalled_s=round(stall.seconds, 2), locks_readable=waiting is not None,
-                )  # fmt: skip
+            if await gives_way(self._applier, number, stall, self._earlier(number)):
                 self.gave_way += 1
                 return False
         return True
