@@ -60,10 +60,12 @@ def pairs_table(title: str, pairs: Mapping[str, Sequence[Pair]]) -> str:
 
 def lag_table(title: str, lags: Sequence[Lag]) -> str:
     """Return a table of lags."""
-    heads = f"{'p50 ms':>9}{'p95 ms':>9}{'p99 ms':>9}{'most ms':>9}{'trx':>9}{'target trx':>12}"
+    heads = f"{'p50 ms':>9}{'p95 ms':>9}{'p99 ms':>9}{'p99.9 ms':>10}{'most ms':>9}"
+    heads += f"{'trx':>9}{'target trx':>12}"
     lines = [f"\n{title}", f"  {'replica':17}{heads}{_LOAD_HEADS}"]
     lines += [
-        f"  {lag.replica:17}{lag.p50:>9.2f}{lag.p95:>9.2f}{lag.p99:>9.2f}{lag.highest:>9.2f}"
+        f"  {lag.replica:17}{lag.p50:>9.2f}{lag.p95:>9.2f}{lag.p99:>9.2f}{lag.p999:>10.2f}"
+        f"{lag.highest:>9.2f}"
         f"{lag.source_transactions:>9,}{lag.target_transactions:>12,}{_load(lag.load)}"
         for lag in lags
     ]

@@ -41,16 +41,19 @@ class Lag:
     p50: float
     p95: float
     p99: float
+    p999: float
     highest: float
     load: Load
 
 
-def run(rate: float, seconds: float, databases: int, workers: int) -> tuple[Lag, Lag]:
+def run(
+    rate: float, seconds: float, databases: int, workers: int, *, durable: bool
+) -> tuple[Lag, Lag]:
     """Measure both, the server's own first, under a load of `rate` transactions a second."""
     with ExitStack() as stack:
         source = stack.enter_context(servers.source())
         targets = [
-            stack.enter_context(servers.target(durable=True, workers=workers)) for _ in range(2)
+            stack.enter_context(servers.target(durable=durable, workers=workers)) for _ in range(2)
         ]
         for server in (source, *targets):
             prepare(server, databases)
@@ -82,14 +85,15 @@ def run(rate: float, seconds: float, databases: int, workers: int) -> tuple[Lag,
 
 def _lag(name: str, committed: dict[int, int], applied: dict[int, int], load: Load) -> Lag:
     lags = [(applied[number] - at) / 1000 for number, at in committed.items()]
-    cuts = quantiles(lags, n=100, method="inclusive")
+    cuts = quantiles(lags, n=1000, method="inclusive")
     return Lag(
         replica=name,
         source_transactions=len(lags),
         target_transactions=len({applied[number] for number in committed}),
-        p50=cuts[49],
-        p95=cuts[94],
-        p99=cuts[98],
+        p50=cuts[499],
+        p95=cuts[949],
+        p99=cuts[989],
+        p999=cuts[998],
         highest=max(lags),
         load=load,
     )
