@@ -6,6 +6,7 @@ and over several connections.
 
 import struct
 from collections.abc import Iterable
+from itertools import combinations, product
 
 import pytest
 
@@ -20,6 +21,7 @@ from mtsd.filter.rules import Rules
 from mtsd.model.group import Group, GroupKind, StreamItem
 from mtsd.model.position import Position
 from mtsd.model.temporary_tables import NOT_KNOWN
+from mtsd.schedule.batches.side_by_side import are_independent
 from tests.binlog.building import event, query
 from tests.binlog.transactions import (
     UNBOUNDED,
@@ -57,6 +59,17 @@ def test_rows(checksums: bool) -> None:
     found = reader.groups(in_stream(events) if checksums else placed(events))
     # Until there is a second one, all comes from one database of the source.
     assert parents(found) == [1, 1, 1, 4, 1, 6, 7, 8]
+
+
+def test_rows_of_two_of_them_are_never_applied_side_by_side() -> None:
+    for databases in product("abcx", repeat=4):
+        reader = grouper(replicated=INTO_X, checksums=True)
+        found = [*reader.groups(in_stream(transactions(*databases)))]
+        groups = tuple(each for each in found if isinstance(each, Group))
+        for first, middle, end in combinations(range(5), 3):
+            into_x = {*databases[first:middle]} - {"c"}, {*databases[middle:end]} - {"c"}
+            if are_independent(groups[first:middle], groups[middle:end]):
+                assert len(into_x[0] | into_x[1]) < 2 or not all(into_x)
 
 
 @pytest.mark.parametrize(("fold_case", "found"), [(False, [1, 1, 1, 4]), (True, [1, 2, 3, 4])])

@@ -34,7 +34,6 @@ A restart takes the locks of both sessions before it reads the worker's row (see
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Final
 
 from mtsd.apply.appliers.applier import Applier
@@ -139,16 +138,10 @@ class Overlapping:
                 # While something is made here, nothing of the rest would go out.
                 return
             here = await self._free_session()
-            if here is None or (last is not None and not self._may_follow(last, batch)):
+            if here is None or not self._may_follow(last, batch):
                 self._make_behind(last, batch)
                 return
-            try:
-                made = self._taken_made(batch) or self._make(here, batch)
-            except NeedsPersonError:
-                if last is None:
-                    raise
-                # It is an error when it is its turn.
-                made = None
+            made = self._taken_made(batch) or self._make(here, batch)
             if made is None or not await can_be_held(here, made):
                 self._begins_more = False
                 return
@@ -156,8 +149,10 @@ class Overlapping:
                 last.alone = False
             self._held.append(begin(here, made, alone=last is None and self._committing is None))
 
-    def _may_follow(self, last: Held, batch: Batch) -> bool:
+    def _may_follow(self, last: Held | None, batch: Batch) -> bool:
         """Return whether a batch may begin behind the last one that is held."""
+        if last is None:
+            return True
         if last.is_applied:
             return not last.has_failed
         number = batch[0].number
@@ -168,28 +163,30 @@ class Overlapping:
 
     async def _something(self) -> None:
         """Wait for something that is sent, answered or committed; or look who waits for whom."""
-        first = self._held[0]
+        first, last = self._held[0], self._held[-1]
         if first.has_failed or (first.is_applied and self._answer is None):
             return
-        news: list[asyncio.Future[None]] = [] if self._answer is None else [self._answer]
-        for each in self._held:
-            news += (each.sent, each.applying)
-        news = [each for each in news if not each.done()]
-        second = self._held[-1]
-        blocks = second.is_applied and not first.is_applied
-        done, _ = await asyncio.wait(
-            news,
-            timeout=self._stall.pause_s if blocks else None,
-            return_when=asyncio.FIRST_COMPLETED,
-        )
-        if done:
+        overtaken = last.is_applied and not first.is_applied
+        if await self._news(within=self._stall.pause_s if overtaken else None):
             self._stall.ended()
             return
-        number = second.batch[0].number
-        if await gives_way(second.applier, number, self._stall, self._sessions_beside(second)):
+        number = last.batch[0].number
+        if await gives_way(last.applier, number, self._stall, self._sessions_beside(last)):
             self.gave_way += 1
             self._not_side_by_side()
             await self._held.pop().roll_back()
+
+    async def _news(self, *, within: float | None) -> bool:
+        """Wait until something more is sent, answered or committed; return whether anything is."""
+        awaited: list[asyncio.Future[None]] = [] if self._answer is None else [self._answer]
+        for each in self._held:
+            awaited += (each.sent, each.applying)
+        done, _ = await asyncio.wait(
+            [each for each in awaited if not each.done()],
+            timeout=within,
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        return bool(done)
 
     def _size_after(self, held: Held) -> int | None:
         """Return how many bytes the next batch may have, by how long the target took for this one.
@@ -276,8 +273,18 @@ class Overlapping:
         return batch if self.way_of(batch) is RowsWay.OVERLAPPING else ()
 
     def _make(self, here: Applier, batch: Batch) -> Made | None:
+        """Return what to send of a batch behind what is held; None if it cannot be held as well.
+
+        Raises RowTooLargeError if nothing is held.
+        """
         after = self._held[-1].made.packet if self._held else None
-        return make(here, self._progress, batch, after)
+        try:
+            return make(here, self._progress, batch, after)
+        except NeedsPersonError:
+            if after is None:
+                raise
+            # It is an error when it is its turn.
+            return None
 
     def _taken_made(self, batch: Batch) -> Made | None:
         made, self._made = self._made, None
@@ -288,9 +295,7 @@ class Overlapping:
         if last is None or self._other is None or self._made is not None:
             return
         here = self._own if last.applier is self._other else self._other
-        # If it is too large, that is an error when it is its turn.
-        with suppress(NeedsPersonError):
-            self._made = self._make(here, batch)
+        self._made = self._make(here, batch)
 
     async def _free_session(self) -> Applier | None:
         """Return a session on which nothing is open; None if there is no room for a second one."""

@@ -183,12 +183,7 @@ async def opened_together(opening: Iterable[Coroutine[None, None, Worker]]) -> l
 def _goes_by_clock(settings: Settings) -> bool:
     """Return whether the source's clock tells what may change places within a transaction.
 
-    A single worker keeps the source's order. The source knows of no order between rows of two
-    databases that `rewrite_db` makes one.
+    A single worker keeps the source's order. Where databases of the source are one on the target,
+    groups already have the clock of that one (see `merged_databases`).
     """
-    replica = settings.replica
-    return (
-        replica.parallel_type in BY_THE_SOURCE
-        and replica.parallel_workers > 1
-        and not settings.filter.rewrite_db
-    )
+    return settings.replica.parallel_type in BY_THE_SOURCE and settings.replica.parallel_workers > 1

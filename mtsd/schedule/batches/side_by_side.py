@@ -10,6 +10,9 @@ number is above its own `last_committed`. For example, with four groups of one f
     14               12                 independent of 13, but perhaps not of 12
 
 So a batch of 13 may be applied beside one of 11 and 12, and a batch of 14 may not.
+
+Databases of the source that are one on the target share no order on its clock. Groups of them come
+with a `last_committed` that puts them behind everything before (see `merged_databases`).
 """
 
 from typing import Final
