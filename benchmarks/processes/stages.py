@@ -26,6 +26,7 @@ from mtsd.apply.tables.key_definitions import KeyDefinitions
 from mtsd.binlog.bytes.framing import FileFramer
 from mtsd.binlog.groups.grouper import Grouper
 from mtsd.binlog.groups.updated_tables import UpdatedTables
+from mtsd.daemon.memory import keep_freed_memory
 from mtsd.filter.filter import Filter
 from mtsd.model.group import Group
 from mtsd.model.low_water_mark import LowWaterMark
@@ -77,6 +78,7 @@ def main() -> None:
     until = ("", *STAGES).index(args.until)
     gc.freeze()
     gc.set_threshold(_GC_THRESHOLD, 50, 100)
+    keep_freed_memory()
     runs = []
     for _ in range(args.runs):
         gc.collect()

@@ -16,7 +16,7 @@ from mtsd.cli.arguments import (
 from mtsd.daemon import signals
 from mtsd.daemon.life import Daemon
 from mtsd.daemon.logging import set_up_logging
-from mtsd.daemon.memory import memory_given_back
+from mtsd.daemon.memory import keep_freed_memory, memory_given_back
 from mtsd.model.until import (
     Until,
     UntilAfterGtids,
@@ -110,6 +110,7 @@ def run(args: argparse.Namespace) -> int:
     # Groups are many and form no cycles: searching them for cycles takes a fifth of the time.
     gc.freeze()
     gc.set_threshold(_GC_THRESHOLD, 50, 100)
+    keep_freed_memory()
 
     async def live() -> int:
         try:
