@@ -328,7 +328,9 @@ def _statements(args: argparse.Namespace, results: Results) -> None:
 def _lag(args: argparse.Namespace, results: Results) -> None:
     for _ in range(args.repeat):
         load = (args.rate, args.seconds, args.databases, args.workers)
-        results.lags.append(lag.run(*load, durable=not args.not_durable))
+        results.lags.append(
+            lag.run(*load, durable=not args.not_durable, large=int(args.beside * 10**9))
+        )
     targets = "targets that are not durable" if args.not_durable else "durable targets"
     title = f"Lag: {args.rate:g} transactions/s over {args.databases} databases, {targets}"
     print(report.lag_table(title, list(chain.from_iterable(results.lags))))
@@ -386,6 +388,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--spark-size", type=float, default=20.0, help="GB of the spark part")
     parser.add_argument("--rate", type=float, default=500.0, help="transactions/s of the lag part")
     parser.add_argument("--not-durable", action="store_true", help="targets of the lag part")
+    parser.add_argument(
+        "--beside", type=float, default=0.0,
+        help="GB of one transaction that is committed in another database in the lag part",
+    )  # fmt: skip
     parser.add_argument(
         "--seconds",
         type=float,

@@ -8,6 +8,7 @@ transaction is identified by its tick, a numbered row, even if mtsd has combined
 import re
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from statistics import quantiles
@@ -47,16 +48,20 @@ class Lag:
 
 
 def run(
-    rate: float, seconds: float, databases: int, workers: int, *, durable: bool
+    rate: float, seconds: float, databases: int, workers: int, *, durable: bool, large: int = 0
 ) -> tuple[Lag, Lag]:
-    """Measure both, the server's own first, under a load of `rate` transactions a second."""
+    """Measure both, the server's own first, under a load of `rate` transactions a second.
+
+    One transaction of `large` bytes is committed meanwhile, in a database of its own, if it is not
+    zero.
+    """
     with ExitStack() as stack:
         source = stack.enter_context(servers.source())
         targets = [
             stack.enter_context(servers.target(durable=durable, workers=workers)) for _ in range(2)
         ]
         for server in (source, *targets):
-            prepare(server, databases)
+            prepare(server, databases + 1)
         replica = NativeReplica(source, targets[0])
         replica.start()
         daemon = stack.enter_context(
@@ -67,7 +72,11 @@ def run(
         all_servers = (source, *targets)
         watch = watched(*all_servers, daemon=daemon)
         warm_up = small.live(source, rate, _WARM_UP_S, databases).transactions
-        small.live(source, rate, seconds, databases, first=warm_up)
+        with ThreadPoolExecutor(1) as beside:
+            live = beside.submit(small.live, source, rate, seconds, databases, first=warm_up)
+            if large:
+                small.large(source, large, database=databases)
+            live.result()
         replica.wait_until_caught_up(_TIMEOUT_S)
         daemon.wait_until_caught_up(_TIMEOUT_S)
         load = watch.ended()
