@@ -45,7 +45,8 @@ def as_columns(
         for side, image in (("before", batch.before), ("after", batch.after)):
             if image is None:
                 continue
-            rows = zip(*_values(batches, image), strict=True) if image.columns else []
+            columns = _values(batches, image)
+            rows = zip(*columns, strict=True) if columns else [()] * len(batch.rows)
             places = zip(batch.events.tolist(), batch.rows.tolist(), strict=True)
             for (event, row), values in zip(places, rows, strict=True):
                 assert (event, row, side) not in found

@@ -54,7 +54,11 @@ class MappedTable:
         """By event type."""
 
     def head(self, event: bytes) -> AlikeRows | None:
-        """Return what a row event of this table has in common with others; None if it is wide."""
+        """Return what a row event of this table has in common with others.
+
+        None if it is wide, or its row takes no bytes: of two of these, nothing would be left but
+        one (`mtsd.binlog.events.rows.is_row_of_no_bytes`).
+        """
         kind = event[4]
         latest = self._latest.get(kind)
         if (
@@ -69,6 +73,8 @@ class MappedTable:
             return None
         bitmap = (width + 7) >> 3
         at += 1 + (bitmap + bitmap if kind in UPDATE_KINDS else bitmap)
+        if len(event) == at:
+            return None
         origin = event[:9]
         rest = event[27:at]
         known = self._heads.get((origin, rest))

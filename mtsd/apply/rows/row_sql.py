@@ -28,7 +28,13 @@ from mtsd.apply.session.family import MYSQL, TargetFamily
 from mtsd.apply.sql.json_changes import changed_document
 from mtsd.apply.tables.table_layout import Comparison, TableLayout, at_instant
 from mtsd.binlog.bytes.event_type import EventType
-from mtsd.binlog.events.rows import DUMMY_TABLE_ID, INSERT_KINDS, UPDATE_KINDS, parse_rows_header
+from mtsd.binlog.events.rows import (
+    DUMMY_TABLE_ID,
+    INSERT_KINDS,
+    UPDATE_KINDS,
+    is_row_of_no_bytes,
+    parse_rows_header,
+)
 from mtsd.binlog.values.column_type import ColumnType
 from mtsd.binlog.values.row_image import ChangeDecoder, RowImage
 from mtsd.model.errors import BinlogError
@@ -99,6 +105,8 @@ class RowSql:
             second = columns_present(event[header.bitmaps_at + size : header.rows_at], header.width)
             yield from self._updates(event, at, layout, first, second)
         elif kind in INSERT_KINDS:
+            if is_row_of_no_bytes(event, header):
+                yield from self._insert_of_defaults(layout)
             yield from self._inserts(event, at, layout, first)
         else:
             yield from self._deletes(event, at, layout, first)
@@ -124,6 +132,10 @@ class RowSql:
             require_progress(start, at, end)
             row = b"(%b)" % b",".join(literals_of(image))
             yield from self._collected(self._insert_of(layout, image), tail, row, layout)
+
+    def _insert_of_defaults(self, layout: TableLayout) -> Iterator[SqlStatement]:
+        head = self._insert_of(layout, RowImage((), ()))
+        yield from self._collected(head, self._on_duplicate(layout, ()), b"()", layout)
 
     def _insert_of(self, layout: TableLayout, image: RowImage) -> bytes:
         """Return what an INSERT of such images begins with."""

@@ -117,6 +117,19 @@ def deletes_rows(events: Iterable[bytes]) -> bool:
     return any(event[4] in DELETES for event in events)
 
 
+def is_row_of_no_bytes(event: bytes, header: RowsHeader) -> bool:
+    """Return whether an event, given without its checksum, is the insert of a row without bytes.
+
+    With `binlog_row_image = MINIMAL`, `INSERT INTO t VALUES ()` logs no column of a row that
+    consists of defaults. Servers take such an event for one row.
+    """
+    return (
+        len(event) == header.rows_at
+        and event[4] in INSERT_KINDS
+        and not any(event[header.bitmaps_at : header.rows_at])
+    )
+
+
 def without_a_column(size: int) -> BinlogError:
     """Return the error of an event that ends with `size` bytes of rows, and has no columns."""
     return BinlogError(f"row event: {size} bytes of rows without a column")

@@ -17,6 +17,7 @@ from mtsd.binlog.events.rows import (
     DUMMY_TABLE_ID,
     UPDATE_KINDS,
     RowsHeader,
+    is_row_of_no_bytes,
     parse_rows_header,
     without_a_column,
 )
@@ -261,6 +262,8 @@ class RowDecoder:
         is_delete = kind in DELETE_KINDS
         at = header.rows_at
         end = len(event)
+        if is_row_of_no_bytes(event, header):
+            yield RowChange(None, decoder.read(event, at)[0])
         while at < end:
             start = at
             image, at = decoder.read(event, at)
@@ -289,6 +292,8 @@ class RowDecoder:
         decoder = self._decoder(first, _KEEP_JSON if kind == _PARTIAL_UPDATE else 0)
         at = header.rows_at
         end = len(event)
+        if is_row_of_no_bytes(event, header):
+            yield PlacedRow(None, decoder.read(event, at)[0], self._columns_of(0), at)
         while at < end:
             start = at
             diffs = 0

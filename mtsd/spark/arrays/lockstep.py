@@ -333,7 +333,9 @@ def walk(
     """
     layouts = [layout for layout in (before, after) if layout is not None]
     steps: list[list[Step]] = [[] for _ in layouts]
-    index = np.flatnonzero(starts < ends)
+    # An insert of which nothing is logged is a row without bytes.
+    nothing = before is None and after is not None and not after.present
+    index = np.flatnonzero(starts <= ends if nothing else starts < ends)
     at, limit = starts[index], ends[index]
     members: list[Places] = []
     numbers: list[Places] = []
@@ -350,7 +352,7 @@ def walk(
             step = layout.walk(buffer, at, limit)
             found.append(step)
             at = step.end
-        if (at == begin).any():
+        if ((at == begin) & (at < limit)).any():
             raise BinlogError("row event: rows without a column")
         if is_last:
             break

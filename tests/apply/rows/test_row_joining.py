@@ -225,6 +225,17 @@ def test_events_of_another_second_are_not_joined() -> None:
     assert applied(joined(groups), {}) == 2
 
 
+def test_rows_of_no_bytes_are_not_joined() -> None:
+    """With binlog_row_image = MINIMAL a row of defaults is an event without rows, which is one."""
+    empty = changed((WRITE, 1, 1, 0)).partition(b"\xff")[0] + b"\0"
+    alike = [clocked(n, 1, [(WRITE, 1, n, 0)]) for n in (110, 111)]
+    groups = [
+        *alike,
+        *(replace(each, steps=(Rows((table_map(1), empty)),)) for each in alike),
+    ]
+    assert joined(groups, by_clock=True).count(empty) == 2
+
+
 def test_joined_events_do_not_become_too_large() -> None:
     largest = 3 * len(changed((WRITE, 1, 1, 0)))
     groups = [of(n, [(WRITE, 1, n, 0)]) for n in range(9)]

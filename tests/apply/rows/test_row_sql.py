@@ -87,6 +87,16 @@ async def test_every_type(
     assert checksums(server, "v")
 
 
+async def test_rows_of_which_nothing_is_logged(server: Server, session: TargetSession) -> None:
+    """With MINIMAL a row of defaults is an event without a byte of rows, and one row."""
+    both(server, "CREATE TABLE v (id INT DEFAULT 5, w VARCHAR(9) DEFAULT 'x')")
+    inserts = ["SET binlog_row_image = MINIMAL", *["INSERT INTO v VALUES ()"] * 3]
+    events = logged(server, [*inserts, "INSERT INTO v (id) VALUES (6)"], "s")
+    run(server, await statements_of(session, events, RowSql(1 << 20, joins=True)))
+    assert server.sql("SELECT COUNT(*) FROM t.v") == [(4,)]
+    assert checksums(server, "v")
+
+
 def checksums(server: Server, table: str) -> bool:
     (_, one), (_, other) = server.sql(f"CHECKSUM TABLE s.{table}, t.{table}")
     return bool(one == other)

@@ -18,7 +18,7 @@ from mtsd.binlog.values.column_values import converter
 from mtsd.binlog.values.json_binary import json_text
 from mtsd.binlog.values.json_diff import JsonDiff, JsonOperation, changed_json, parse_json_diffs
 from mtsd.binlog.values.json_number import double_text
-from mtsd.binlog.values.row_image import RowDecoder
+from mtsd.binlog.values.row_image import RowChange, RowDecoder, RowImage
 from mtsd.binlog.values.temporal import (
     datetime2_text,
     datetime_text,
@@ -172,7 +172,11 @@ def test_rows_of_another_table() -> None:
 
 
 def test_rows_of_no_column() -> None:
+    """Of an insert that logs nothing (MINIMAL) there is one row, as for the servers."""
     decoder = RowDecoder(plain_table(b"\x01"), SIGNED)
+    of_defaults = rows_event(EventType.WRITE_ROWS_EVENT, 1, 0, b"")
+    assert list(decoder.changes(of_defaults)) == [RowChange(None, RowImage((), ()))]
+    assert decoder.ends(of_defaults) == [len(of_defaults)]
     with pytest.raises(BinlogError, match="3 bytes of rows without a column"):
         list(decoder.changes(rows_event(EventType.WRITE_ROWS_EVENT, 1, 0, b"\0\1\2")))
 
