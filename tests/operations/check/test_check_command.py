@@ -121,13 +121,20 @@ def test_a_target_that_takes_nothing_is_found(pair: Pair, tmp_path: Path) -> Non
         "source__user": "poor", "source__password": "right",
         "target__user": "poor", "target__password": "right",
     }  # fmt: skip
-    pair.target.sql("SET GLOBAL read_only = ON, GLOBAL max_user_connections = 3")
+    # Names of accounts have collations that go by the last one of these.
+    pair.target.sql(
+        "SET GLOBAL read_only = ON, GLOBAL max_user_connections = 3,"
+        " GLOBAL default_collation_for_utf8mb4 = utf8mb4_general_ci"
+    )
     try:
         said = told(tmp_path, _settings(pair, **poor, source__start="latest"))
         pair.target.sql("SET GLOBAL super_read_only = ON")
         frozen = told(tmp_path, _settings(pair, **poor))
     finally:
-        pair.target.sql("SET GLOBAL read_only = OFF, GLOBAL max_user_connections = 0")
+        pair.target.sql(
+            "SET GLOBAL read_only = OFF, GLOBAL max_user_connections = 0,"
+            " GLOBAL default_collation_for_utf8mb4 = DEFAULT"
+        )
     assert said.status == frozen.status == 3
     assert {"read-only", "too-few-sessions", "accounts", "logs-unseen"} <= said.bad.keys()
     # The line of the source comes first, and has gone under that of the target.

@@ -15,7 +15,7 @@ from mtsd.apply.sql import literals
 from mtsd.apply.tables.key_definitions import KeyDefinitions
 from mtsd.apply.tables.table_keys import why_whole
 from mtsd.config.start import FilePosition, Start
-from mtsd.model.error_numbers import NOT_ALLOWED
+from mtsd.model.error_numbers import ER, NOT_ALLOWED
 from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
@@ -243,11 +243,18 @@ async def _server(
 async def _inactive_roles(connection: Connection, version: Version) -> tuple[str, ...]:
     if version < _OLDEST_WITH_ROLES_LISTED:
         return ()
-    rows = await connection.query(
-        "SELECT role_name, role_host FROM information_schema.applicable_roles WHERE"
-        " (role_name, role_host) NOT IN"
-        " (SELECT role_name, role_host FROM information_schema.enabled_roles)"
-    )
+    try:
+        rows = await connection.query(
+            "SELECT role_name, role_host FROM information_schema.applicable_roles WHERE"
+            " (role_name, role_host) NOT IN"
+            " (SELECT role_name, role_host FROM information_schema.enabled_roles)"
+        )
+    except ServerError as error:
+        # With another default_collation_for_utf8mb4 than its own, MySQL cannot read these views
+        # of its own. All else can be checked.
+        if error.number != ER.CANT_AGGREGATE_2COLLATIONS:
+            raise
+        return ()
     return tuple(sorted({f"'{name!s}'@'{host!s}'" for name, host in rows}))
 
 
