@@ -33,6 +33,10 @@ PAST_THE_MARK = Reason(
     "let the server fill that: START REPLICA UNTIL SQL_AFTER_MTS_GAPS, wait until its SQL thread"
     " has stopped, STOP REPLICA, and try again",
 )
+NOT_SHOWN = Reason(
+    "where the target's own replica is cannot be seen: {error}",
+    "GRANT {privilege} ON *.* on the target to the user of [target] user",
+)
 UNSEEN = Reason(
     "whether a worker of the target's own replica is past its place cannot be seen: {error}",
     "GRANT SELECT ON mysql.slave_worker_info on the target to the user of [target] user",
@@ -59,17 +63,24 @@ async def copied_by_own_replica(
 
     Raises NeedsPersonError, ServerError, ConnectionLostError.
     """
-    channels = await own_channels(connection, target)
+    family = SERVERS[target.flavour]
+    try:
+        channels = await own_channels(connection, target)
+    except ServerError as error:
+        if error.number not in NOT_ALLOWED:
+            raise
+        refused = refuse(NOT_SHOWN, error=error.text, privilege=family.shows_replica)
+        raise NeedsPersonError(str(refused)) from None
     matching = [channel for channel, matches in channels_of(channels, source) if matches]
     if len(matching) != 1:
         raise NeedsPersonError(
             str(refuse(NO_CHANNEL, source=f"{source.host}:{source.port} ({source.uuid})"))
         )
     copied = copied_by(matching[0])
-    if not copied.gtids and not SERVERS[target.flavour].has_domains:
-        refused = await gap_of(connection, matching[0])
-        if refused is not None:
-            raise NeedsPersonError(str(refused))
+    if not copied.gtids and not family.has_domains:
+        gap = await gap_of(connection, matching[0])
+        if gap is not None:
+            raise NeedsPersonError(str(gap))
     return copied
 
 

@@ -161,9 +161,14 @@ def test_after_the_own_replica_went_on(pair: Pair, daemon: DaemonProcess) -> Non
     _, gtids = end(pair)
     pair.target.sql(f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{gtids.partition(':')[0]}:3', 30)")
     pair.target.sql("STOP REPLICA")
-    said = command(daemon, "position", "set", "--from", "replica", "--dry-run")
+    pair.target.sql("CREATE USER blind; GRANT ALL ON mtsd.* TO blind")
+    from_replica = "position", "set", "--from", "replica"
+    said = command(daemon, *from_replica, "--set", "target.user=blind", status=3)
+    assert "GRANT REPLICATION CLIENT ON *.* on the target" in said
+    pair.target.sql("DROP USER blind")
+    said = command(daemon, *from_replica, "--dry-run")
     assert f"with what mtsd has applied before: {before}" in said
-    assert said == command(daemon, "position", "set", "--from", "replica").replace("now ", "then")
+    assert said == command(daemon, *from_replica).replace("now ", "then")
     pair.target.sql("RESET REPLICA ALL")
     assert pair.target.sql("SELECT Executed_gtid_set FROM mtsd.slave_relay_log_info") == [(gtids,)]
     pair.source.sql("INSERT INTO a.t VALUES (2)")
