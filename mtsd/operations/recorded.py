@@ -1,9 +1,9 @@
 """What the target has on record about a channel, whether a daemon is running or not."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from mtsd.apply.position.failed_groups import SkippedGroup, StoppedGroup
 from mtsd.apply.position.in_doubt_table import InDoubt
@@ -21,6 +21,8 @@ from mtsd.schedule.done.repair import is_passed
 from mtsd.schedule.done.worker_row import WorkerRow
 from mtsd.wire.connection import Connection
 from mtsd.wire.neutral_session import make_neutral
+
+T = TypeVar("T")
 
 _LOOKS: Final = 15
 _PAUSE_S: Final = 0.2
@@ -57,13 +59,34 @@ async def read_recorded(settings: Settings) -> Recorded | None:
     Raises ConnectionLostError, ServerError, NeedsPersonError (tables of another version, a TLS
     file).
     """
+    return await _read_by(settings, read_rows)
+
+
+async def read_last_stop(settings: Settings) -> LastStop | None:
+    """Return how the last daemon ended, also of a channel that has never begun; None: not said.
+
+    Raises as `read_recorded` does.
+    """
+    return await _read_by(settings, _stop)
+
+
+async def _stop(connection: Connection, tables: PositionTables) -> LastStop | None:
+    present = {str(name) for name, _ in await connection.query(tables.select_tables())}
+    ended = await connection.query(tables.last_stop.select()) if LAST_STOP in present else []
+    return tables.last_stop.stop(ended[0]) if ended else None
+
+
+async def _read_by(
+    settings: Settings, read: Callable[[Connection, PositionTables], Awaitable[T]]
+) -> T:
+    """Return what is read of the channel's tables, by a session of its own."""
     connection = await Connection.open(endpoint("target", settings.target))
     try:
         # Another session may hold a table's metadata lock, and the server would wait for a year.
         async with asyncio.timeout(settings.target.connect_timeout):
             await make_neutral(connection)
             tables = PositionTables(settings.target.schema, settings.replica.channel)
-            return await read_rows(connection, tables)
+            return await read(connection, tables)
     except TimeoutError as error:
         raise ConnectionLostError("target", "no answer in time") from error
     finally:

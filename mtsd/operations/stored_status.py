@@ -24,7 +24,7 @@ from mtsd.control.stop_status import (
     StoppedStatus,
 )
 from mtsd.model.outcome.last_stop import LastStop, StopNote, newest_stop
-from mtsd.operations.recorded import read_holder, read_recorded
+from mtsd.operations.recorded import read_holder, read_last_stop, read_recorded
 from mtsd.replica.core.filters import rules_of
 
 
@@ -43,7 +43,9 @@ async def read_stored(settings: Settings) -> Status:
         nothing = replace(nothing, **_ended(note.stop))
     recorded = await read_recorded(settings)
     if recorded is None:
-        return nothing
+        # Its first start may have been refused.
+        stop = newest_stop(await read_last_stop(settings), note)
+        return nothing if stop is None else replace(nothing, **_ended(stop))
     mark = recorded.channel.mark
     ended = _ended(newest_stop(recorded.last_stop, note))
     # A daemon records its workers before they begin.

@@ -412,6 +412,11 @@ def test_how_the_last_daemon_ended(
     status, state, stop = told()
     assert (status, state) == (ExitStatus.NEEDS_PERSON, "failed")
     assert stop.endswith(", by error 1045 at group 7: the target refuses mtsd's user: é")
+    # A first start that was refused: the channel has not begun.
+    target.sql(PositionTables("mtsd", "c4").last_stop.replace_stop(refused).decode())
+    config = _config(tmp_path, target.socket, "c4")
+    assert told() == (status, state, stop)
+    config = _config(tmp_path, target.socket, "c3")
     # A daemon that has begun since, and was killed before it had told the target.
     begun(time.time() + 60)
     assert told() == (ExitStatus.FAILED, f"stopped: {NOT_SAID}", "")
