@@ -48,7 +48,7 @@ class PacketFramer:
         self.wanted: list[int] = []
         """The ends of the events that the source wants acknowledged, modulo 2^32: whoever takes
         them empties it."""
-        self._parts: list[bytes] = []
+        self._parts: list[bytes | memoryview] = []
         self._waiting = 0
         self._needed = 4
         self._joined: list[bytes] = []
@@ -69,16 +69,16 @@ class PacketFramer:
         at = 0
         if self._waiting >= 4:
             # Only the packet that began before is reassembled, not everything that has arrived.
-            parts.append(piece[:missing])
+            parts.append(memoryview(piece)[:missing])
             self._cut(b"".join(parts), 0, payloads)
             at = missing
         elif parts:
             parts.append(piece)
             piece = b"".join(parts)
         at = self._cut(piece, at, payloads)
-        rest = piece[at:]
-        self._parts = [rest] if rest else []
-        self._waiting = len(rest)
+        # A large packet is copied only when all of it is there.
+        self._waiting = len(piece) - at
+        self._parts = [memoryview(piece)[at:]] if self._waiting else []
         return payloads
 
     def joins_much(self, size: int) -> bool:

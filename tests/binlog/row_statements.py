@@ -44,7 +44,7 @@ def source_statement(draw: st.DrawFn, flags: Sequence[int] = (0,)) -> list[bytes
         events.append(
             rows(
                 draw(st.sampled_from(ids)),
-                bytes(draw(st.integers(0, 60))),
+                bytes(draw(st.integers(0, 60) | st.just(5_000))),
                 draw(st.sampled_from(flags)) | end,
                 draw(st.sampled_from(_KINDS)),
             )

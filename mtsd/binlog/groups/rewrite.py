@@ -17,6 +17,9 @@ _TABLE_MAP: Final[int] = EventType.TABLE_MAP_EVENT.value
 _LENGTH: Final = Struct("<I")
 _NOT_STMT_END: Final = 0xFF & ~STMT_END
 _LONGEST_NAME: Final = 255
+_FLAGS_END: Final = 27
+_LARGE: Final = 4096
+"""Bytes of an event of which only the beginning is copied before its statement is joined."""
 
 
 def plain_format_description(event: bytes) -> bytes:
@@ -78,7 +81,8 @@ def statements_of(
     described: dict[bytes, bytes] = {}
     redefined = False
     maps: dict[bytes, bytes] = {}
-    rows: list[bytearray] = []
+    rows: list[bytearray | memoryview] = []
+    last = bytearray()
     size = 0
     for event in events:
         table_id = event[19:25]
@@ -102,29 +106,34 @@ def statements_of(
                 raise BinlogError(f"a row event of table id {number}, which has no table map")
             more += len(known[table_id])
         if rows and (other or size + more > limit):
-            yield _joined(maps, rows)
+            yield _joined(maps, rows, last)
             maps = {}
             rows = []
             size = 0
             more = length + len(known[table_id])
         if more != length:
             maps[table_id] = known[table_id]
-        row = bytearray(event)
-        put_length(row, 9, length)
-        row[25] = row[25] & _NOT_STMT_END | more_flags
-        rows.append(row)
+        if length < _LARGE:
+            last = bytearray(event)
+            rows.append(last)
+        else:
+            last = bytearray(event[:_FLAGS_END])
+            rows += (last, memoryview(event)[_FLAGS_END:])
+        put_length(last, 9, length)
+        last[25] = last[25] & _NOT_STMT_END | more_flags
         size += more
         if not merge and event[25] & STMT_END:
-            yield _joined(maps, rows)
+            yield _joined(maps, rows, last)
             known = {}
             described = {}
             maps = {}
             rows = []
             size = 0
     if rows:
-        yield _joined(maps, rows)
+        yield _joined(maps, rows, last)
 
 
-def _joined(maps: dict[bytes, bytes], rows: list[bytearray]) -> bytes:
-    rows[-1][25] |= STMT_END
+def _joined(maps: dict[bytes, bytes], rows: list[bytearray | memoryview], last: bytearray) -> bytes:
+    """Return a statement; `last` is the beginning of its last row event."""
+    last[25] |= STMT_END
     return b"".join((*maps.values(), *rows))
