@@ -13,7 +13,12 @@ from itertools import product
 import structlog
 
 from mtsd.apply.position.lock_holder import holder_text, is_of_own_account, may_kill, sessions
-from mtsd.apply.position.lock_names import CHANNEL, LockNames, SessionOf
+from mtsd.apply.position.lock_names import (
+    CHANNEL,
+    OVERLAPPING_SESSIONS,
+    LockNames,
+    SessionOf,
+)
 from mtsd.apply.position.signs_of_life import Session, SignsOfLife
 from mtsd.apply.session.innodb_monitor import wait_for_ended_sessions
 from mtsd.apply.session.session import TargetSession
@@ -118,7 +123,7 @@ async def fence(
     for a session that cannot be ended, or that takes long to roll back, and until what such a
     session has prepared can be completed.
     """
-    kinds = [SessionOf.WORKER, SessionOf.OVERLAP]
+    kinds = [SessionOf.WORKER, *OVERLAPPING_SESSIONS]
     if needs_branch_sessions(connection):
         kinds.append(SessionOf.BRANCH)
     names = {locks.session(id_, kind): id_ for id_, kind in product(ids, kinds)}

@@ -40,6 +40,12 @@ class SessionOf(enum.Enum):
     """The one in which it applies an XA transaction."""
     OVERLAP = ":overlap"
     """The one in which it applies rows while its own commits."""
+    SECOND_OVERLAP = ":overlap2"
+    """That in which it does while one commits and another one is to follow."""
+
+
+OVERLAPPING_SESSIONS: Final = (SessionOf.OVERLAP, SessionOf.SECOND_OVERLAP)
+"""Those of a worker beside its own, in the order in which it opens them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ class RowsWay(enum.Enum):
     HELD = "held"
     """Applied before its turn, and committed then; at its turn in another way if that fails."""
     OVERLAPPING = "overlapping"
-    """On two sessions in turn: the next one is applied while this one commits."""
+    """On sessions in turn: the next one is applied while this one commits."""
     AHEAD = "ahead"
     """In one packet with others, and the next packet is sent before this one is answered."""
 

@@ -1,11 +1,12 @@
 """Rows whose commit overlaps: while one transaction waits for the disk, the next is applied.
 
 A queue on one session is applied, then waits for its own commit, in turn: with large transactions
-both processor and disk are idle half of the time. So a worker takes turns between two sessions:
+both processor and disk are idle half of the time. So a worker takes turns between sessions:
 
-    first session     rows 1 | commit 1     | rows 3 ...
-    second session           | rows 2 ......| commit 2 ...
-    mtsd              makes 2    | makes 3       | makes 4 ...
+    first session     rows 1 | commit 1           | rows 4 ...
+    second session           | rows 2 |           | commit 2 ...
+    third session                     | rows 3 ...
+    mtsd              makes 2 | makes 3 | makes 4 ...
 
 Rows 2 are sent once the target has answered rows 1: these hold their locks by then, so whatever of
 rows 2 depends on them waits for commit 1, as it would on one session. Where the source's clock says
@@ -28,7 +29,7 @@ has set. So:
 What is sent next is made while the target applies what was sent before, on the assumption that this
 commits. If it does not, what was made is dropped: it would find no row.
 
-A restart takes the locks of both sessions before it reads the worker's row (see `fencing`).
+A restart takes the locks of all sessions before it reads the worker's row (see `fencing`).
 """
 
 import asyncio
@@ -37,6 +38,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from mtsd.apply.appliers.applier import Applier
+from mtsd.apply.position.lock_names import OVERLAPPING_SESSIONS, SessionOf
 from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.replica.core.worker_progress import WorkerProgress
 from mtsd.replica.ways.choose import OVERLAPPING_BYTES, BatchWay, RowsWay, choose_batch, choose_rows
@@ -46,35 +48,34 @@ from mtsd.schedule.batches.in_flight import Batch
 from mtsd.schedule.batches.side_by_side import are_independent, are_large, size_within
 from mtsd.schedule.batches.tries import Tries
 
-OpenApplier = Callable[[], Awaitable[Applier | None]]
+OpenApplier = Callable[[SessionOf], Awaitable[Applier | None]]
 
 _LONG_ENOUGH_S: Final = 0.025
 """To apply a batch: what is longer saves little, as commits overlap."""
 
 
 class Overlapping:
-    """Applies batches of a worker on its own session and on another one.
+    """Applies batches of a worker on its own session and on further ones.
 
-    `open_other` opens that when it is first needed, and returns None if the target has no room for
-    it.
+    `open_other` opens one of these when it is first needed, and returns None if the target has no
+    room for it.
     """
 
     def __init__(self, own: Applier, open_other: OpenApplier, progress: WorkerProgress) -> None:
-        self._own = own
         self._open_other = open_other
-        self._other: Applier | None = None
-        self._has_room = True
+        self._sessions = [own]
+        self._most_sessions = 1 + len(OVERLAPPING_SESSIONS)
         self._index = progress.index
         self._coordinator = progress.coordinator
         self._flight = progress.flight
         self._progress = progress
         self._held: deque[Held] = deque()
-        """In order: at most two, or one while another one commits."""
+        """In order: at most two, while another one commits."""
         self._committing: Held | None = None
         self._answer: asyncio.Task[None] | None = None
         """The wait for the answer to its COMMIT."""
-        self._made: Made | None = None
-        """Of the batch behind those that are held."""
+        self._made: tuple[Applier, Made] | None = None
+        """Of the batch behind those that are held, for this session."""
         self._begins_more = True
         """Whether the next batch may be held, as far as is known."""
         self._side_by_side = Tries()
@@ -89,14 +90,14 @@ class Overlapping:
     @property
     def appliers(self) -> tuple[Applier, ...]:
         """Those of the sessions that are open."""
-        return (self._own,) if self._other is None else (self._own, self._other)
+        return tuple(self._sessions)
 
     def way_of(self, batch: Batch) -> RowsWay:
         """Return the way of a combined batch."""
         return choose_rows(
             sum(group.size for group in batch),
             is_its_turn=self._coordinator.scheduler.may_commit(batch[0].number),
-            has_other_session=self._has_room,
+            has_other_session=self._most_sessions > 1,
         )
 
     async def apply(self) -> Failure | None:
@@ -139,9 +140,9 @@ class Overlapping:
                 return
             here = await self._free_session()
             if here is None or not self._may_follow(last, batch):
-                self._make_behind(last, batch)
+                self._make_behind(here, batch)
                 return
-            made = self._taken_made(batch) or self._make(here, batch)
+            made = self._taken_made(here, batch) or self._make(here, batch)
             if made is None or not await can_be_held(here, made):
                 self._begins_more = False
                 return
@@ -151,8 +152,8 @@ class Overlapping:
 
     def _may_follow(self, last: Held | None, batch: Batch) -> bool:
         """Return whether a batch may begin behind the last one that is held."""
-        if last is None:
-            return True
+        if last is None or len(self._held) > 1:
+            return last is None
         if last.is_applied:
             return not last.has_failed
         number = batch[0].number
@@ -248,6 +249,8 @@ class Overlapping:
         return None
 
     async def _drop_held(self) -> None:
+        # What is still being applied may wait for a lock of what has been.
+        self._held = deque(sorted(self._held, key=lambda each: not each.is_applied))
         while self._held:
             await self._held.popleft().roll_back()
 
@@ -286,28 +289,36 @@ class Overlapping:
             # It is an error when it is its turn.
             return None
 
-    def _taken_made(self, batch: Batch) -> Made | None:
-        made, self._made = self._made, None
-        return made if made is not None and made.batch is batch else None
+    def _taken_made(self, here: Applier, batch: Batch) -> Made | None:
+        session, made = self._made or (None, None)
+        self._made = None
+        return made if session is here and made is not None and made.batch is batch else None
 
-    def _make_behind(self, last: Held | None, batch: Batch) -> None:
-        """Make what comes after what the target is at: it need not wait for mtsd afterwards."""
-        if last is None or self._other is None or self._made is not None:
+    def _make_behind(self, here: Applier | None, batch: Batch) -> None:
+        """Make what comes after what the target is at: it need not wait for mtsd afterwards.
+
+        It is for the session `here`, or for the one that is free next.
+        """
+        if not self._held or self._made is not None:
             return
-        here = self._own if last.applier is self._other else self._other
-        self._made = self._make(here, batch)
+        here = here or (self._committing or self._held[0]).applier
+        made = self._make(here, batch)
+        self._made = None if made is None else (here, made)
 
     async def _free_session(self) -> Applier | None:
-        """Return a session on which nothing is open; None if there is no room for a second one."""
+        """Return a session on which nothing is open; None if there is no room for another one."""
         busy = [each.applier for each in self._held]
         if self._committing is not None:
             busy.append(self._committing.applier)
-        if self._own not in busy:
-            return self._own
-        if self._other is None and self._has_room:
-            self._other = await self._open_other()
-            self._has_room = self._other is not None
-            if self._other is not None:
-                connection = self._other.session.connection
-                self._coordinator.connections[self._index].add(connection.thread_id)
-        return None if self._other in busy else self._other
+        for session in self._sessions:
+            if session not in busy:
+                return session
+        if len(self._sessions) >= self._most_sessions:
+            return None
+        other = await self._open_other(OVERLAPPING_SESSIONS[len(self._sessions) - 1])
+        if other is None:
+            self._most_sessions = len(self._sessions)
+            return None
+        self._sessions.append(other)
+        self._coordinator.connections[self._index].add(other.session.connection.thread_id)
+        return other

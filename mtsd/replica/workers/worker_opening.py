@@ -125,18 +125,18 @@ async def open_worker(
             reached=reached,
         )
 
-    async def open_other() -> Applier | None:
+    async def open_other(of: SessionOf) -> Applier | None:
         try:
             session = await open_session()
         except ServerError as error:
             if error.number not in BUSY:
                 raise
             log.warning(
-                "no second session for large transactions: their commits do not overlap",
+                "no further session for large transactions: fewer of their commits overlap",
                 worker=worker_id, error=str(error),
             )  # fmt: skip
             return None
-        lock = locks.session(worker_id, SessionOf.OVERLAP)
+        lock = locks.session(worker_id, of)
         try:
             if not await hold_lock(session, lock, _TIMEOUT_S):
                 raise ConnectionLostError("target", f"somebody else holds the lock {lock}")

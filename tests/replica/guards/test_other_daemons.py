@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mtsd.apply.position.lock_names import LockNames, SessionOf
+from mtsd.apply.position.lock_names import OVERLAPPING_SESSIONS, LockNames, SessionOf
 from mtsd.apply.position.other_schemas import shows_all
 from mtsd.replica.guards.other_daemons import MAY_RUN, RUNS_ALREADY, Elsewhere, beside
 from tests.replica.daemon_process import DaemonProcess
@@ -54,10 +54,10 @@ def test_names_fit_and_tell_nothing() -> None:
     names = LockNames("secret", "c" * 64)
     found = {
         names.session(0), names.session(-1), names.session(1024),
-        names.session(1024, SessionOf.BRANCH), names.session(1024, SessionOf.OVERLAP),
+        *(names.session(1024, of) for of in (SessionOf.BRANCH, *OVERLAPPING_SESSIONS)),
         names.start("3e11fa47-71ca-11e1-9e33-c80aa9429562"),
     }  # fmt: skip
-    assert len(found) == 6
+    assert len(found) == 7
     for name in found:
         assert len(name) <= 64
         assert "secret" not in name

@@ -12,7 +12,14 @@ import pytest
 from pymysql.constants import CLIENT
 
 from mtsd.apply.position.fencing import FencedOutError, fence, take_channel, take_lock
-from mtsd.apply.position.lock_names import CHANNEL, LockNames, SessionOf, make_locks, read_locks
+from mtsd.apply.position.lock_names import (
+    CHANNEL,
+    OVERLAPPING_SESSIONS,
+    LockNames,
+    SessionOf,
+    make_locks,
+    read_locks,
+)
 from mtsd.model.errors import ConnectionLostError, ServerError
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
@@ -230,7 +237,7 @@ async def test_a_strangers_session_is_not_killed(server: Server) -> None:
             assert not done
             await holder.query("SELECT 1")
             await holder.query("SELECT RELEASE_ALL_LOCKS()")
-            kinds = (SessionOf.WORKER, SessionOf.OVERLAP)
+            kinds = (SessionOf.WORKER, *OVERLAPPING_SESSIONS)
             assert await fencing == [LOCKS.session(id_, of) for id_ in (1, number) for of in kinds]
         with pytest.raises((ConnectionLostError, ServerError)):
             await former.query("SELECT 1")

@@ -120,7 +120,7 @@ def test_the_sessions_end_and_the_rows_fail(tmp_path: Path) -> None:
         daemon.wait_until_caught_up()
         found = sessions(pair.target)
         assert found[:2] == [channel, own]
-        assert len(found) == 3, "its commits do not overlap"
+        assert len(found) > 2, "its commits do not overlap"
         # What is in the way is found by the session that meets it first, and again by itself.
         pair.target.sql("INSERT INTO a.t VALUES (150, 'in the way')")
         write(pair.source, 140, 170)
@@ -140,15 +140,18 @@ def test_the_sessions_end_and_the_rows_fail(tmp_path: Path) -> None:
         assert differences(pair.source, pair.target) == []
 
 
-def test_a_target_without_room_for_more_sessions(tmp_path: Path) -> None:
+@pytest.mark.parametrize("most", [2, 3])
+def test_a_target_without_room_for_more_sessions(most: int, tmp_path: Path) -> None:
     with families("9.7", "9.7") as pair:
         prepare(pair.source)
-        pair.target.sql("CREATE USER few WITH MAX_USER_CONNECTIONS 2; GRANT ALL ON *.* TO few")
+        pair.target.sql(
+            f"CREATE USER few WITH MAX_USER_CONNECTIONS {most}; GRANT ALL ON *.* TO few"
+        )
         settings: dict[str, Value] = {**ONE_WORKER, "target.user": "few"}
         daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
         write(pair.source, 0, 50)
         daemon.start()
         daemon.wait_until_caught_up()
-        daemon.wait_for_record("no second session")
+        daemon.wait_for_record("no further session")
         assert daemon.stop() == 0
         assert differences(pair.source, pair.target) == []
