@@ -48,6 +48,11 @@ What keeps this safe, whoever dies and whatever fails:
    they can wipe out, such as the error of a second CREATE TABLE after a DROP TABLE, would have it
    applied again behind them. At most one is owed by a worker: the next record that it writes brings
    the settlement of the one before, in the same transaction.
+9. Several groups whose records commit at once, before all of them, may each bring its own place in
+   the worker's row (`run_of_doubts`, `settles`): its rows and that place are one statement, and the
+   session runs nothing after one that has failed. So of those that have no place there, only the
+   first can have begun: a record behind it says nothing (`unsettled` of recovery).
+   Their records go with a low-water mark that passes them, as of what is owed.
 """
 
 import enum
@@ -231,11 +236,13 @@ class SettleRun:
 RunTransition = NoteAll | Act | Keep | SettleRun
 
 
-def run_of_doubts(groups: int) -> Generator[RunTransition, Outcome, int]:
+def run_of_doubts(groups: int, *, settles: bool = False) -> Generator[RunTransition, Outcome, int]:
     """Yield what is to be done for groups of one effect each, which share their transactions.
 
     Their effects have nothing to do with each other. The first one that fails ends the run, and has
     to be applied by itself. If a part of it remains, its record says so before anything else.
+    With `settles`, each effect commits together with the place of its group in the worker's row:
+    then there is something to settle only if one has failed.
     Returns how many groups are settled.
     """
     yield NoteAll()
@@ -248,5 +255,6 @@ def run_of_doubts(groups: int) -> Generator[RunTransition, Outcome, int]:
         done += 1
     if outcome is Outcome.REMAINS:
         yield Keep(done)
-    yield SettleRun(done, done + (outcome is Outcome.REMAINS))
+    if outcome is not Outcome.DONE or not settles:
+        yield SettleRun(done, done + (outcome is Outcome.REMAINS))
     return done

@@ -37,6 +37,8 @@ class ServerTraits:
     """Whether table names are not case-sensitive."""
     explicit_defaults_for_timestamp: bool
     """Its global value: without it, NULL in a TIMESTAMP column that is NOT NULL is the time."""
+    enforces_gtid_consistency: bool = False
+    """MySQL: no statement may change both tables with transactions and others."""
     loses_cascade_errors: bool = False
     """MySQL from 9.6 on, innodb_native_foreign_keys = OFF: a statement whose cascade is the victim
     of a deadlock, or waits too long for a lock, is answered with OK."""
@@ -89,6 +91,7 @@ async def read_traits(connection: Connection, known: ServerTraits | None = None)
         return known
     rows = await connection.query(
         "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid', 'gtid_mode',"
+        " 'enforce_gtid_consistency',"
         " 'log_bin', 'binlog_checksum', 'max_allowed_packet', 'read_only', 'super_read_only',"
         " 'lower_case_table_names', 'explicit_defaults_for_timestamp', 'binlog_storage_engine',"
         " 'gtid_strict_mode', 'hostname', 'port',"
@@ -113,6 +116,7 @@ async def read_traits(connection: Connection, known: ServerTraits | None = None)
         super_read_only=variables.get("super_read_only") == "ON",
         lower_case_table_names=variables.get("lower_case_table_names", "0") != "0",
         explicit_defaults_for_timestamp=variables.get("explicit_defaults_for_timestamp") == "ON",
+        enforces_gtid_consistency=variables.get("enforce_gtid_consistency", "OFF") != "OFF",
         loses_cascade_errors=variables.get("innodb_native_foreign_keys") == "OFF",
         gtid_strict_mode=variables.get("gtid_strict_mode") == "ON",
         binlog_in_engine=variables.get("binlog_storage_engine", "") != "",

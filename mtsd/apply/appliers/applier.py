@@ -68,7 +68,7 @@ class Applier:
         self.preserves = preserves
         self.rows = rows
         self.tables = tables
-        self.packets = Packets(session, reached)
+        self.packets = Packets(session, position, reached)
         self.records = WorkerRecords(session, position)
         self.branches = Branches(session, position, reached)
         """Completes XA transactions on the worker's session, and records them."""
@@ -304,8 +304,11 @@ class Applier:
         """Commit it together with the rows that have been applied since."""
         await commit_definition(self.session, self._reached)
 
-    async def undo(self, error: MtsdError, behind: int = 0) -> None:
-        """Leave nothing open after an error; `behind` packets were in flight after it."""
+    async def undo(self, error: MtsdError, behind: int = 0, *, unsure: bool = False) -> None:
+        """Leave nothing open after an error; `behind` packets were in flight after it.
+
+        `unsure` as for `TargetSession.undo`.
+        """
         for _ in range(behind):
             if self.closed:
                 return
@@ -317,7 +320,7 @@ class Applier:
         if self.closed:
             return
         if isinstance(error, ServerError):
-            await self.session.undo(error)
+            await self.session.undo(error, unsure=unsure)
         else:
             await self.session.rollback()
         await self.rows.restore()

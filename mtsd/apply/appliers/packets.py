@@ -1,13 +1,19 @@
 """The other end of packets of rows: the commit of what is held, and the answers of the target."""
 
 import asyncio
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
+from mtsd.apply.position.in_doubt_table import InDoubt
+from mtsd.apply.position.position_tables import PositionTables
 from mtsd.apply.rows.bundle import Bundle
+from mtsd.apply.rows.recorded_rows import RecordedPacket, recorded_packet
 from mtsd.apply.session.lock_waits import sessions_waiting
 from mtsd.apply.session.pace import Pace
 from mtsd.apply.session.session import TargetSession
 from mtsd.model.fault_points import FaultHook, FaultPoint
-from mtsd.schedule.batches.in_flight import Due
+from mtsd.schedule.batches.in_flight import Due, Packet
+from mtsd.schedule.done.worker_row import WorkerRow
 
 
 class Packets:
@@ -16,8 +22,11 @@ class Packets:
     Methods raise ServerError, after which `Applier.undo` is required, and ConnectionLostError.
     """
 
-    def __init__(self, session: TargetSession, reached: FaultHook) -> None:
+    def __init__(
+        self, session: TargetSession, position: PositionTables, reached: FaultHook
+    ) -> None:
         self._session = session
+        self._position = position
         self._connection = session.connection
         self._reached = reached
         self._pace = Pace()
@@ -39,6 +48,30 @@ class Packets:
         if shared and due.last:
             self._pace.learn(due.transactions, clock() - self._began)
         await self._reached(FaultPoint.AFTER_BUNDLE)
+
+    def recorded(
+        self,
+        packet: Packet,
+        bundle: Bundle,
+        lasting: AbstractSet[int],
+        doubts: Sequence[InDoubt],
+    ) -> RecordedPacket:
+        """Return what to send of a packet, of whose groups some cannot be rolled back.
+
+        `doubts` are their records; see `recorded_packet`.
+        """
+        return recorded_packet(
+            packet,
+            bundle,
+            lasting,
+            self._position.doubts.insert_all(doubts),
+            self._position.workers,
+            apart=self._session.traits.enforces_gtid_consistency,
+        )
+
+    async def place(self, row: WorkerRow) -> None:
+        """Record by itself what has been applied."""
+        await self._session.record(self._position.advanced(row))
 
     async def sessions_waiting(self) -> frozenset[int] | None:
         """Return the ids of the target's sessions that wait for a lock of the open transaction.

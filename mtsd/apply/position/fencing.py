@@ -130,6 +130,10 @@ async def fence(
     free = await _take_free(connection, names)
     for lock, id_ in names.items():
         waiting = _Waiting(progress, "a session of a former run")
+        # It is mostly about to end by itself. To be killed, it would leave what cannot be rolled
+        # back half done.
+        if lock not in free and await take_lock(connection, lock, _POLL_PERIOD_S):
+            continue
         while lock not in free and not await take_lock(connection, lock):
             rows = await connection.query(b"SELECT IS_USED_LOCK('%b')" % lock.encode())
             if rows[0][0] is None:

@@ -1,7 +1,7 @@
 """The table slave_in_doubt: the groups that commit separately from their record."""
 
 import struct
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from mtsd.apply.position.table_declaration import (
@@ -15,6 +15,7 @@ from mtsd.apply.position.table_declaration import (
     text,
     whole,
 )
+from mtsd.model.group import GroupKind
 from mtsd.model.outcome.failed_group import FailedGroup
 from mtsd.model.position import Position
 from mtsd.wire.exchange import Row
@@ -51,6 +52,7 @@ class InDoubt:
     `evidence` is the GTID that it runs under on the target, "" if the target has no GTIDs. Then
     `target_file` and `target_offset` are the end of the target's own binlog before it, and
     `thread` is the thread id of its statements there; "" and 0 if the target writes no binlog.
+    One without transactions that has a thread id is of a run (`is_of_run`).
     `resolution` is what a person has decided: "applied", "not applied", or "".
     """
 
@@ -66,6 +68,14 @@ class InDoubt:
     target_offset: int = 0
     thread: int = 0
     resolution: str = ""
+
+    @property
+    def is_of_run(self) -> bool:
+        """Whether it shares the commit of its record with others, which begin after it.
+
+        Its rows commit with its place in the worker's row, under the session's own thread id.
+        """
+        return self.kind == GroupKind.NON_TRANSACTIONAL.value and bool(self.thread)
 
     @property
     def group(self) -> FailedGroup:
@@ -135,6 +145,11 @@ class InDoubtTable:
             _RESOLUTION.of(record.resolution),
         )
 
+    def insert_all(self, records: Sequence[InDoubt]) -> bytes:
+        """Return the statement that records groups before the first of them is applied."""
+        first, *others = map(self.insert, records)
+        return b",".join((first, *map(values_of, others)))
+
     def replace(self, record: InDoubt) -> list[bytes]:
         """Return the statements that record a group which may have a record already."""
         return [self.delete(record.number), self.insert(record)]
@@ -156,6 +171,11 @@ class InDoubtTable:
     def delete_all(self) -> bytes:
         """Return the statement that removes all records of the channel."""
         return self._table.delete()
+
+
+def values_of(insert: bytes) -> bytes:
+    """Return the values of the statement that `InDoubtTable.insert` has returned, in brackets."""
+    return insert.partition(b" VALUES ")[2]
 
 
 def _among(numbers: Collection[int]) -> bytes:

@@ -43,6 +43,8 @@ from mtsd.wire.exchange import Row
 
 _TABLE = "slave_worker_info"
 _TABLE_NAME = _TABLE.encode()
+WORKERS_TABLE = _TABLE_NAME + b"\0"
+"""As a binlog has the name."""
 _TABLE_MAP = EventType.TABLE_MAP_EVENT
 TABLE_ID = (0xFFFF_FFFF_0001).to_bytes(6, "little")
 """A server counts the ids of its tables from a small number."""
@@ -265,6 +267,19 @@ def is_of_workers_row(error: ServerError, rows: Sequence[bytes]) -> bool:
         and _TABLE in error.text
         and not any(_TABLE_NAME in event for event in rows if event[4] == _TABLE_MAP)
     )
+
+
+def worker_of(update: bytes) -> int:
+    """Return the Id in the first row that a server has logged as updated in this table.
+
+    It is the first column, and of the key, so every image before a change begins with it.
+    """
+    at = HEADER_SIZE + 8
+    at += int.from_bytes(update[at : at + 2], "little")
+    width = (update[at] + 7) // 8
+    before = int.from_bytes(update[at + 1 : at + 1 + width], "little")
+    at += 1 + 2 * width + (before.bit_count() + 7) // 8
+    return int.from_bytes(update[at : at + 4], "little")
 
 
 def _no_nulls(columns: bytes) -> bytes:

@@ -57,9 +57,9 @@ class WorkerRecords:
         """Record that groups are in doubt, all of them at once."""
         await self._session.record([self._tables.doubts.insert(doubt) for doubt in doubts])
 
-    async def forget(self, number: int) -> None:
-        """Remove the record of an in-doubt group that has had no effect."""
-        await self._session.record([self._tables.doubts.delete(number)])
+    async def forget(self, *numbers: int) -> None:
+        """Remove the records of in-doubt groups that have had no effect, or are settled."""
+        await self._session.record([self._tables.doubts.delete(*numbers)])
 
     async def settle(self, row: WorkerRow, number: int) -> None:
         """Record that an in-doubt group is applied."""

@@ -75,6 +75,8 @@ class TargetFamily:
     members, which has the number 0: strict mode refuses it."""
 
     # Statements.
+    logs_threads_of_rows: bool
+    """Its binlog tells which session has changed rows, whether by statements or not."""
     creates_and_fills: bool
     """CREATE TABLE … START TRANSACTION stays open for the rows, if it is logged."""
     undoes_logged: bool
@@ -177,6 +179,7 @@ MYSQL: Final = TargetFamily(
     truncates_since=(8, 0, 0),
     offsets_since=(8, 0, 19),
     lenient=(b"", b" /*+ SET_VAR(sql_mode='NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES') */"),
+    logs_threads_of_rows=True,
     creates_and_fills=True,
     undoes_logged=False,
     completes_definitions=False,
@@ -228,6 +231,7 @@ MARIADB: Final = TargetFamily(
     truncates_since=NEVER,
     offsets_since=NEVER,
     lenient=(b"SET STATEMENT sql_mode='NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES' FOR ", b""),
+    logs_threads_of_rows=False,
     creates_and_fills=False,
     undoes_logged=True,
     completes_definitions=True,

@@ -7,9 +7,10 @@ group's statements have a thread id that nothing else has.
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
-from mtsd.apply.position.in_doubt_table import IN_DOUBT_TABLE, InDoubt
+from mtsd.apply.position.in_doubt_table import IN_DOUBT_TABLE, InDoubt, values_of
 from mtsd.apply.position.others_prepared import others_prepared
 from mtsd.apply.position.position_tables import PositionTables
+from mtsd.apply.position.worker_info import WORKERS_TABLE, worker_of
 from mtsd.apply.session.xa import prepared_xids, statement
 from mtsd.apply.tables.table_engines import TableEngines
 from mtsd.binlog.bytes.event_type import EventType
@@ -17,6 +18,7 @@ from mtsd.binlog.events.event_reader import EventReader
 from mtsd.binlog.events.format_description import parse_format_description
 from mtsd.binlog.events.query import parse_query
 from mtsd.binlog.events.rows import INSERTS
+from mtsd.binlog.events.table_map import parse_table_map
 from mtsd.binlog.sql.statement import classify
 from mtsd.binlog.sql.statement_secrets import excerpt
 from mtsd.model.error_numbers import ER, NOT_ALLOWED
@@ -183,6 +185,7 @@ async def _logged(endpoint: Endpoint, tables: PositionTables, doubt: InDoubt) ->
     record = RecordInLog(tables, doubt)
     restarted = False
     own: list[bytes] = []
+    rows = RowsOfRun(tables, doubt)
     recovered: list[Completed] = []
     try:
         files = await list_files(endpoint)
@@ -198,6 +201,8 @@ async def _logged(endpoint: Endpoint, tables: PositionTables, doubt: InDoubt) ->
                 if event[4] == EventType.FORMAT_DESCRIPTION_EVENT:
                     restarted = restarted or (not first and _is_of_a_start(event))
                 record.see(event)
+                if not restarted:
+                    rows.see(event)
                 # After a restart, another session may have its id.
                 if not restarted and is_statement_of(event, doubt.thread):
                     own.append(parse_query(event).statement)
@@ -220,14 +225,15 @@ async def _logged(endpoint: Endpoint, tables: PositionTables, doubt: InDoubt) ->
         ) from error
     if not record.seen:
         return in_another_log(doubt)
-    return Logged(drops_all(doubt.statement, own), restarted, tuple(recovered))
+    begun = rows.unsettled if doubt.is_of_run else drops_all(doubt.statement, own)
+    return Logged(begun, restarted, tuple(recovered))
 
 
 class RecordInLog:
     """Looks for a record of slave_in_doubt among the events of a binlog."""
 
     def __init__(self, tables: PositionTables, doubt: InDoubt) -> None:
-        self._statement = tables.doubts.insert(replace(doubt, resolution=""))
+        self._values = values_of(tables.doubts.insert(replace(doubt, resolution="")))
         self._key = tables.doubts.key(doubt)
         self._is_its_table = False
         self.seen = False
@@ -238,9 +244,41 @@ class RecordInLog:
         if code == EventType.TABLE_MAP_EVENT:
             self._is_its_table = IN_DOUBT_TABLE in event
         elif code == EventType.QUERY_EVENT:
-            self.seen = self.seen or self._statement in event
+            self.seen = self.seen or self._values in event
         elif self._is_its_table and code in INSERTS:
             self.seen = self.seen or self._key in event
+
+
+class RowsOfRun:
+    """Looks for rows of the thread of a run that have no place in its worker's row.
+
+    A server logs the rows of tables without transactions before the others of a statement, in a
+    transaction of their own. If the statement fails, or the server is killed in it, only they are
+    there. A session that applies statements may have the same thread id as another one; so a place
+    counts only in the row of this worker.
+    """
+
+    def __init__(self, tables: PositionTables, doubt: InDoubt) -> None:
+        self._schema = tables.schema.lower()
+        self._thread = doubt.thread
+        self._worker = doubt.worker_id
+        self._is_own = False
+        self._is_of_workers = False
+        """Whether the rows that come next are of the workers' table."""
+        self.unsettled = False
+        """Whether the last ones have no place there."""
+
+    def see(self, event: bytes) -> None:
+        """Look at the next event, which has no checksum."""
+        code = event[4]
+        if code == EventType.QUERY_EVENT:
+            self._is_own = parse_query(event).thread_id == self._thread
+        elif code == EventType.TABLE_MAP_EVENT:
+            is_position = parse_table_map(event).database.lower() == self._schema
+            self._is_of_workers = is_position and WORKERS_TABLE in event
+            self.unsettled = self.unsettled or (self._is_own and not is_position)
+        elif code == EventType.UPDATE_ROWS_EVENT and self._is_of_workers:
+            self.unsettled = self.unsettled and worker_of(event) != self._worker
 
 
 async def _events(endpoint: Endpoint, file: BinlogFile, offset: int) -> AsyncIterator[bytes]:

@@ -19,6 +19,7 @@ from mtsd.apply.session.retry import announced_wait, write
 from mtsd.filter.rules import Rules
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.fault_points import FaultHook, FaultPoint
+from mtsd.model.group import GroupKind
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.outcome.failed_group import FailedGroup
@@ -301,11 +302,24 @@ async def adopt_source(
 def unsettled(
     doubts: Iterable[InDoubt], mark: LowWaterMark, rows: Iterable[WorkerRow]
 ) -> list[InDoubt]:
-    """Return the in-doubt groups that neither the low-water mark nor a worker's row settles."""
+    """Return the in-doubt groups that neither the low-water mark nor a worker's row settles.
+
+    Nor those that have not begun, because they come in a run after one that is not settled: for
+    example, of a run with the groups 7, 8 and 9, of which the row has 7, only 8.
+    """
     executed = recovered(mark.number, (row.executed for row in rows))
-    return [
-        doubt for doubt in doubts if doubt.number > mark.number and doubt.number not in executed
-    ]
+    left: list[InDoubt] = []
+    stopped: set[int] = set()
+    """The workers with such a group."""
+    for doubt in sorted(doubts, key=lambda doubt: doubt.number):
+        if doubt.number <= mark.number or doubt.number in executed:
+            continue
+        if doubt.is_of_run and doubt.worker_id in stopped:
+            continue
+        if doubt.kind == GroupKind.NON_TRANSACTIONAL.value:
+            stopped.add(doubt.worker_id)
+        left.append(doubt)
+    return left
 
 
 def gtids_beyond(mark: LowWaterMark, rows: Iterable[WorkerRow], settled: Iterable[str]) -> GtidSet:

@@ -15,7 +15,7 @@ MyISAM tables in two steps: an index of these can be there without its GTID.
 A group on non-transactional tables is settled by the packet that applies it, so one that is in
 doubt has failed, was interrupted, or never began. Only that last case can be recognized: if its
 changes are logged, the first one uses up its GTID, unless the server itself was killed before it
-logged it.
+logged it. Those of a run have no GTID of their own: there, what the thread has logged since tells.
 """
 
 import enum
@@ -109,6 +109,8 @@ def judge(doubt: InDoubt, *, executed: bool, logs: Collection[str] | None) -> Ve
         return Verdict(doubt.resolution)
     if doubt.kind == SPLIT:
         return Verdict.SPLIT
+    if doubt.is_of_run and doubt.target_file and (logs is None or doubt.target_file in logs):
+        return Verdict.LOGGED
     if doubt.kind == GroupKind.NON_TRANSACTIONAL.value:
         untouched = doubt.evidence and doubt.target_file and not executed
         return Verdict.NOT_BEGUN if untouched else without_evidence(doubt)
@@ -144,7 +146,7 @@ class Logged:
     """What the target's own binlog contains since a record was written."""
 
     own: bool
-    """Whether a statement of the group's thread is there."""
+    """Whether a statement of the group's thread is there; of one `is_of_run`, its rows."""
     restarted: bool
     """Whether the target has been restarted."""
     recovered: tuple[Completed, ...]
@@ -153,10 +155,13 @@ class Logged:
 def judge_logged(
     doubt: InDoubt, logged: Logged, flavour: Flavour, version: Version | None
 ) -> Verdict | Refused:
-    """Decide what became of a definition that runs under a thread id of its own.
+    """Decide what became of a definition that runs under a thread id of its own, or of a run.
 
     The server is the target.
     """
+    if doubt.is_of_run:
+        begun = logged.own or logged.restarted
+        return without_evidence(doubt) if begun else Verdict.NOT_APPLIED
     if not TARGETS[flavour].completes_definitions:
         if logged.own:
             return Verdict.APPLIED

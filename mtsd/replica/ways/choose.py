@@ -11,7 +11,7 @@ from typing import Final
 
 from mtsd.model.group import Group, GroupKind, GroupOpened
 from mtsd.model.step import Rows
-from mtsd.schedule.batches.combining import is_of_statements
+from mtsd.schedule.batches.combining import is_of_rows_for_good, is_of_statements
 from mtsd.schedule.batches.xa_pairs import is_one_transaction
 
 OVERLAPPING_BYTES: Final = 1 << 16
@@ -58,7 +58,8 @@ class BatchWay(enum.Enum):
     """How a batch reaches the target, as a queue has composed it."""
 
     COMBINED = "combined"
-    """Rows of several groups, and pairs of XA transactions, in one commit, one packet ahead."""
+    """Rows of several groups, and pairs of XA transactions, in one commit, one packet ahead; rows
+    of tables without transactions in a commit each, with one record for those of a packet."""
     TOGETHER = "together"
     """Transactions of statements, as one if that succeeds."""
     ONE_BY_ONE = "one by one"
@@ -138,7 +139,7 @@ def choose_streamed(opened: GroupOpened) -> Way:
 
 def choose_batch(batch: Sequence[Group]) -> BatchWay:
     """Return the way of a batch."""
-    if is_one_transaction(batch):
+    if is_one_transaction(batch) or is_of_rows_for_good(batch[0]):
         return BatchWay.COMBINED
     return BatchWay.TOGETHER if is_of_statements(batch[0]) else BatchWay.ONE_BY_ONE
 

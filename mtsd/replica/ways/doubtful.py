@@ -258,13 +258,16 @@ async def carry_out_run(
     act: Callable[[int], Awaitable[Outcome]],
     settle: Callable[[int, int], Awaitable[None]],
     reached: FaultHook,
+    *,
+    settles: bool = False,
 ) -> int:
     """Apply groups whose records are `notes` in a run; return how many of them are settled.
 
-    `act` applies one of them, `settle` does what `SettleRun` says. Raises ServerError before
-    anything is done, ApplyError if the run cannot be settled, ConnectionLostError.
+    `act` applies one of them, and `settles` it or not; `settle` does what `SettleRun` says. Raises
+    ServerError before anything is done, ApplyError if the run cannot be settled,
+    ConnectionLostError.
     """
-    machine = run_of_doubts(len(notes))
+    machine = run_of_doubts(len(notes), settles=settles)
     step = next(machine)
     while True:
         outcome = Outcome.DONE
@@ -284,11 +287,11 @@ async def carry_out_run(
             try:
                 await settle(step.done, step.forgotten)
             except ServerError as error:
-                if step.done:
+                if step.done and not settles:
                     raise not_settled(notes[step.done - 1], error) from error
                 raise ApplyError(
-                    f"{notes[0].group}, is not applied, and the record that it is in doubt cannot"
-                    f" be removed: {error}. The next start settles it"
+                    f"{notes[step.done].group}, is not applied, and the record that it is in doubt"
+                    f" cannot be removed: {error}. The next start settles it"
                 ) from error
             for _ in notes[: step.done]:
                 await reached(FaultPoint.AFTER_SETTLED)

@@ -40,6 +40,7 @@ from typing import Final
 from mtsd.apply.appliers.applier import Applier
 from mtsd.apply.position.lock_names import OVERLAPPING_SESSIONS, SessionOf
 from mtsd.model.errors import NeedsPersonError, ServerError
+from mtsd.model.group import GroupKind
 from mtsd.replica.core.worker_progress import WorkerProgress
 from mtsd.replica.ways.choose import OVERLAPPING_BYTES, BatchWay, RowsWay, choose_batch, choose_rows
 from mtsd.replica.ways.giving_way import Stall, gives_way
@@ -97,7 +98,8 @@ class Overlapping:
         return choose_rows(
             sum(group.size for group in batch),
             is_its_turn=self._coordinator.scheduler.may_commit(batch[0].number),
-            has_other_session=self._most_sessions > 1,
+            has_other_session=self._most_sessions > 1
+            and batch[0].kind is not GroupKind.NON_TRANSACTIONAL,
         )
 
     async def apply(self) -> Failure | None:

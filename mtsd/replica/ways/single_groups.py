@@ -17,7 +17,11 @@ from mtsd.replica.ways.choose import GroupFacts, Question, Way, choose, facts_of
 from mtsd.replica.ways.definitions import apply_definition
 from mtsd.replica.ways.doubtful import keep
 from mtsd.replica.ways.in_doubt import InDoubtWorker, doubt_of
-from mtsd.replica.ways.non_transactional import apply_under_its_gtid, apply_unprotected
+from mtsd.replica.ways.non_transactional import (
+    RecordedRows,
+    apply_under_its_gtid,
+    apply_unprotected,
+)
 from mtsd.replica.ways.settlements import Settlements
 from mtsd.replica.ways.xa_branch import apply_prepare
 from mtsd.replica.ways.xa_groups import apply_completion, without_transactions
@@ -54,6 +58,7 @@ class SingleGroups:
         self._show_themselves = show_themselves
         self._again = again
         self._runs = XaRuns(applier, doubts, reached)
+        self.recorded = RecordedRows(applier, progress, doubts, again, reached)
         self.settlements = Settlements(
             applier.records,
             progress.flight,

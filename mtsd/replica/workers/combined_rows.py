@@ -1,8 +1,12 @@
 """Batches of rows in one commit each, one packet ahead, or held open before their turn."""
 
+from collections.abc import Sequence
+
 from mtsd.apply.appliers.applier import Applier
+from mtsd.apply.rows.bundle import Bundle
 from mtsd.model.errors import MtsdError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultHook, FaultPoint
+from mtsd.model.group import GroupKind
 from mtsd.replica.core.worker_progress import WorkerProgress
 from mtsd.replica.ways.choose import RowsWay
 from mtsd.replica.ways.held_batches import can_be_held, make
@@ -10,7 +14,7 @@ from mtsd.replica.ways.overlapping import Overlapping
 from mtsd.replica.ways.single_groups import SingleGroups
 from mtsd.replica.workers.attempts import Attempts
 from mtsd.replica.workers.commit_order import CommitOrder
-from mtsd.schedule.batches.in_flight import Batch
+from mtsd.schedule.batches.in_flight import Batch, Packet
 from mtsd.schedule.batches.side_by_side import are_large
 
 
@@ -66,8 +70,7 @@ class CombinedRows:
                 return
         packet, bundle = self._singly.packet(self._gather())
         if not await self._applier.tables.are_transactional(bundle.table_maps, bundle.steps):
-            for unit in self._progress.all_begun(pairs=False):
-                await self._attempts.apply(unit)
+            await self._apply_for_good(packet, bundle)
             return
         try:
             flight.sent(packet, await self._applier.rows.send(bundle, follows=False))
@@ -82,6 +85,21 @@ class CombinedRows:
                 raise
             left = flight.failed() or [packet.transactions[0].batch]
             await self._replay(left[0], error)
+
+    async def _apply_for_good(self, packet: Packet, bundle: Bundle) -> None:
+        """Apply a packet with rows that cannot be rolled back."""
+        recorded = self._singly.recorded
+        if not bundle.is_single_statements:
+            # As long as its tables were not known, it could not be.
+            self._flight.give_back([each.batch for each in packet.transactions])
+            packet, bundle = self._singly.packet(self._gather())
+            await self._applier.tables.are_transactional(bundle.table_maps, bundle.steps)
+        if lasting := await recorded.lasting(packet, bundle):
+            failure = await recorded.apply(packet, bundle, lasting)
+            if failure is not None:
+                await self._replay(failure.batch, failure.error)
+            return
+        await self._apply_each(self._progress.all_begun(pairs=False))
 
     async def _apply_held(self) -> bool:
         """Apply the next batch before its turn and commit it then; return whether that succeeded.
@@ -158,5 +176,14 @@ class CombinedRows:
             await self._attempts.retry(units[0], error)
             return
         await self._reached(FaultPoint.BEFORE_REPLAY)
+        await self._apply_each(units)
+
+    async def _apply_each(self, units: Sequence[Batch]) -> None:
+        """Apply what has begun one by one."""
         for unit in units:
+            kind = unit[0].kind
+            if kind is GroupKind.NON_TRANSACTIONAL and not await self._coordinator.passed_in_order(
+                unit[0].number
+            ):
+                return
             await self._attempts.apply(unit)

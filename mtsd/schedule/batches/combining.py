@@ -3,7 +3,7 @@
 from typing import Final
 
 from mtsd.model.group import Group, GroupKind
-from mtsd.model.step import Statement, StatementKind, Step
+from mtsd.model.step import Rows, Statement, StatementKind, Step
 
 
 def may_share_commit(first: Group, later: Group) -> bool:
@@ -31,6 +31,24 @@ def may_share_statements(first: Group, later: Group) -> bool:
     run alone may share one, as nothing else runs meanwhile.
     """
     return is_of_statements(first) and is_of_statements(later)
+
+
+def is_of_rows_for_good(group: Group) -> bool:
+    """Return whether a group consists of rows, perhaps of tables without transactions.
+
+    It shares no transaction, but may share a packet with others, and the record that it is in
+    doubt: each brings its own place in the worker's row. Not what the source has rolled back: of
+    that, only a part may remain.
+    """
+    return (
+        group.kind is GroupKind.NON_TRANSACTIONAL
+        and bool(group.steps)
+        and not (group.alone or group.unsupported or group.rolled_back)
+        and group.uses_temporary is None
+        and group.row_flags is not None
+        and not writes_system_tables(group)
+        and all(isinstance(step, Rows) for step in group.steps)
+    )
 
 
 def is_of_statements(group: Group) -> bool:

@@ -36,6 +36,7 @@ from typing import Final, NamedTuple
 
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.low_water_mark import LowWaterMark
+from mtsd.schedule.batches.combining import is_of_rows_for_good
 from mtsd.schedule.batches.xa_pairs import as_rows
 from mtsd.schedule.done.worker_row import WorkerRow
 
@@ -147,7 +148,8 @@ class InFlight:
     def gather(self, more: Callable[[], Batch], *, shared: bool) -> list[Batch]:
         """Remove and return the first batch, begun or from `more`, and those that share its packet.
 
-        Only batches of small groups of rows share a packet, and none unless `shared`; `more`
+        Only batches of small groups of rows share a packet, and none unless `shared`; what cannot
+        be rolled back may be among them, and is then recorded before the packet begins. `more`
         returns an empty batch if there is none.
         """
         batches: list[Batch] = []
@@ -213,6 +215,11 @@ class InFlight:
         count = len(packet.transactions)
         return Due(statements, count, self._answered == 0, self._answered + 1 == count)
 
+    @property
+    def awaited(self) -> Batch:
+        """The batch whose answer that is."""
+        return self._sent[0].packet.transactions[self._answered].batch
+
     def committed(self) -> Transaction:
         """Note that the transaction that was due has committed, and return it."""
         transactions = self._sent[0].packet.transactions
@@ -272,7 +279,7 @@ class InFlight:
 
 def _may_share_packet(first: Batch, batch: Batch) -> bool:
     """Return whether two batches may share a packet: each has to become one statement."""
-    if batch[0].kind is not _ROWS:
+    if batch[0].kind is not _ROWS and not is_of_rows_for_good(batch[0]):
         return False
     return (
         batch[0].format_description == first[0].format_description

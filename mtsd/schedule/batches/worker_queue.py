@@ -8,6 +8,7 @@ from typing import Final
 from mtsd.model.group import Group, GroupKind
 from mtsd.schedule.batches.combining import (
     MAX_RECORDED,
+    is_of_rows_for_good,
     may_share_commit,
     may_share_record,
     may_share_statements,
@@ -38,6 +39,8 @@ class WorkerQueue:
         """Groups that wait, and may be the first of a pair (see `xa_pairs`)."""
         self._pairs: dict[int, int] = {}
         """By each of the two groups of a pair the other one, while both wait."""
+        self._rows_for_good: set[int] = set()
+        """Groups that wait, and are each a batch that may share a packet: `is_of_rows_for_good`."""
         self._passed: set[int] = set()
         """First groups of pairs that have not committed, and which later groups have passed."""
         self.running: tuple[Group, ...] = ()
@@ -92,6 +95,8 @@ class WorkerQueue:
         self._waiting_bytes += group.size
         if separate:
             self._separate.add(group.number)
+        if group.kind is _NON_TRANSACTIONAL and is_of_rows_for_good(group):
+            self._rows_for_good.add(group.number)
         if unmet:
             self._unmet[group.number] = unmet
         if mark:
@@ -177,11 +182,22 @@ class WorkerQueue:
         waiting = self._waiting
         if not waiting or waiting[0].number in self._separate:
             return ()
+        if self._rows_for_good:
+            return self._next_before_end(batch_groups, batch_bytes, limit, others_up_to)
         if len(waiting) < batch_groups and self._waiting_bytes < batch_bytes:
             return ()
         if waiting[0].kind is _PREPARE:
             return self._next_with_pairs(batch_groups, batch_bytes, limit, others_up_to)
         if waiting[0].kind is not _ROWS:
+            return ()
+        return self._next_batch(batch_groups, batch_bytes, limit, others_up_to)
+
+    def _next_before_end(
+        self, batch_groups: int, batch_bytes: int, limit: int | None, others_up_to: int
+    ) -> tuple[Group, ...]:
+        """Begin a batch, if it cannot get larger, as what ends it waits here."""
+        first = self._waiting[0]
+        if first.kind is not _ROWS and first.number not in self._rows_for_good:
             return ()
         return self._next_batch(batch_groups, batch_bytes, limit, others_up_to)
 
@@ -299,11 +315,12 @@ class WorkerQueue:
     def _begin(self, batch: list[Group]) -> tuple[Group, ...]:
         """Note that groups that were taken out of the queue have begun."""
         marks = self._marks
-        if marks or self._separate or self._prepares or self._pairs:
+        if marks or self._separate or self._prepares or self._pairs or self._rows_for_good:
             for group in batch:
                 number = group.number
                 marks.pop(number, None)
                 self._separate.discard(number)
+                self._rows_for_good.discard(number)
                 self._prepares.discard(number)
                 other = self._pairs.pop(number, 0)
                 self._pairs.pop(other, 0)

@@ -26,7 +26,7 @@ LOG = "binlog.000002"
 
 
 def test_every_record_is_judged() -> None:
-    for kind, evidence, file, statement, said, executed, logs in product(
+    for kind, evidence, file, statement, said, executed, logs, thread in product(
         GroupKind,
         (GTID, ""),
         (LOG, ""),
@@ -34,14 +34,17 @@ def test_every_record_is_judged() -> None:
         ("", "applied", "not applied"),
         (True, False),
         (None, (LOG,), ("binlog.000003",)),
+        (7, 0),
     ):
         doubt = InDoubt(
-            8, 1, Position("f", 4), kind.value, evidence, "", "a", statement, file, 4, 7, said
+            8, 1, Position("f", 4), kind.value, evidence, "", "a", statement, file, 4, thread, said
         )
         found = judge(doubt, executed=executed, logs=logs)
         if said:
             assert isinstance(found, Verdict)
             assert found.value == said
+        elif kind is GroupKind.NON_TRANSACTIONAL and thread and file and (not logs or file in logs):
+            assert found is Verdict.LOGGED
         elif kind is GroupKind.NON_TRANSACTIONAL and evidence and file and not executed:
             assert found is Verdict.NOT_BEGUN
         elif kind is GroupKind.NON_TRANSACTIONAL:

@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import Path
 
 from mtsd.model.group import Group, GroupKind, GroupOpened
+from mtsd.model.step import Rows as RowsStep
 from mtsd.model.xa_xid import XaXid
 from mtsd.replica.ways.choose import (
     OVERLAPPING_BYTES,
@@ -106,6 +107,10 @@ def batches() -> Iterator[tuple[str, tuple[Group, ...], BatchWay]]:
         if kind not in {GroupKind.EMPTY, GroupKind.INCIDENT}:
             batch = (replace(prepare if kind is GroupKind.XA_PREPARE else one, kind=kind),)
             yield kind.value, batch, choose_batch(batch)
+    for_good = replace(
+        one, kind=GroupKind.NON_TRANSACTIONAL, steps=(RowsStep((b"",)),), row_flags=1
+    )
+    yield "non_transactional, only rows, committed", (for_good,), choose_batch((for_good,))
     pair = (prepare, completion)
     yield "xa_prepare, and its xa_complete", pair, choose_batch(pair)
 

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtsd.model.group import GroupKind
+from mtsd.model.group import Group, GroupKind
+from mtsd.model.step import Rows
+from mtsd.model.temporary_tables import TemporaryUse
 from mtsd.schedule.batches.combining import may_share_commit
 from tests.schedule.batches.queues import MANY, numbers, queue_of
 from tests.schedule.worlds.streams import group
@@ -136,3 +138,38 @@ def test_nothing_is_taken_ahead_that_waits_or_is_no_row_group() -> None:
     stopped = queue_of(group(1), group(2))
     assert numbers(stopped.take(1, MANY, 1)) == [1]
     assert stopped.take_ahead(1, MANY, 1) == ()
+
+
+TEMPORARY = TemporaryUse((1, 1), frozenset(), frozenset(), uses=True, only=False)
+
+
+def for_good(number: int) -> Group:
+    """Return a group of rows that perhaps cannot be rolled back."""
+    return replace(
+        group(number, kind=GroupKind.NON_TRANSACTIONAL), steps=(Rows((b"",)),), row_flags=1
+    )
+
+
+def test_rows_for_good_are_batches_and_end_those_before_them() -> None:
+    queue = queue_of(group(1), for_good(2), for_good(3), group(4), for_good(5), group(6))
+    assert numbers(queue.take(MANY, MANY, None, statements=MANY)) == [1]
+    taken = [numbers(queue.take_ahead(MANY, MANY, None)) for _ in range(5)]
+    assert taken == [[2], [3], [4], [5], []]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(for_good(2), rolled_back=True),
+        replace(for_good(2), alone=True),
+        replace(for_good(2), unsupported="it"),
+        replace(for_good(2), row_flags=None),
+        replace(for_good(2), databases=("mysql",)),
+        replace(for_good(2), uses_temporary=TEMPORARY),
+        replace(for_good(2), steps=()),
+    ],
+)
+def test_what_may_share_no_record_is_not_taken_ahead(other: Group) -> None:
+    queue = queue_of(for_good(1), other, for_good(3))
+    assert numbers(queue.take(MANY, MANY, None)) == [1]
+    assert queue.take_ahead(MANY, MANY, None) == ()
