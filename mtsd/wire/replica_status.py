@@ -5,13 +5,13 @@ and MariaDB say Master and Slave where later versions say Source and Replica (ma
 STATUS", "SHOW ALL SLAVES STATUS"); a column that a version does not have is empty.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mtsd.model.position import Position
 from mtsd.model.server import ServerVersion, Version, of_version
 from mtsd.wire.connection import Connection
-from mtsd.wire.exchange import Value
+from mtsd.wire.exchange import Row, Value
 from mtsd.wire.family import SERVERS
 
 _SAYS_REPLICA = (8, 0, 22)
@@ -57,8 +57,21 @@ def replica_status_statement(server: ServerVersion) -> str:
     return of_version(SERVERS[server.flavour].replica_status, server.number)
 
 
-def replica_status(row: Mapping[str, Value]) -> ReplicaStatus:
-    """Parse a row of SHOW REPLICA STATUS, or of its older equivalents."""
+async def applied_gtids(
+    query: Callable[[str], Awaitable[Sequence[Row]]], server: ServerVersion
+) -> str | None:
+    """Return what the replicas of a MariaDB have applied; None on a MySQL, whose rows say it.
+
+    Its rows have the numbers of its own transactions instead, where those are higher in a domain
+    that the source has, too: `query` is for the variable. Raises what `query` raises.
+    """
+    if not SERVERS[server.flavour].has_domains:
+        return None
+    return str((await query("SELECT @@GLOBAL.gtid_slave_pos"))[0][0])
+
+
+def replica_status(row: Mapping[str, Value], applied: str | None = None) -> ReplicaStatus:
+    """Parse a row of SHOW REPLICA STATUS, or of its older equivalents; `applied_gtids` if known."""
     columns = {today_named(name): value for name, value in row.items()}
 
     def text(*names: str) -> str:
@@ -80,7 +93,9 @@ def replica_status(row: Mapping[str, Value]) -> ReplicaStatus:
         received=Position(text("source_log_file"), number("read_source_log_pos")),
         executed=Position(text("relay_source_log_file"), number("exec_source_log_pos")),
         received_gtids=text("retrieved_gtid_set", "gtid_io_pos"),
-        executed_gtids=text("executed_gtid_set", "gtid_replica_pos"),
+        executed_gtids=text("executed_gtid_set", "gtid_replica_pos")
+        if applied is None
+        else applied,
         by_gtid=text("auto_position") == "1" or text("using_gtid") not in {"", "No"},
         error="; ".join(error for error in errors if error),
     )
@@ -89,7 +104,8 @@ def replica_status(row: Mapping[str, Value]) -> ReplicaStatus:
 async def own_channels(connection: Connection, server: ServerVersion) -> list[ReplicaStatus]:
     """Return the channels of a server's own replica. Raises ServerError, ConnectionLostError."""
     rows = await connection.query_named(replica_status_statement(server))
-    return [replica_status(row) for row in rows]
+    applied = await applied_gtids(connection.query, server) if rows else None
+    return [replica_status(row, applied) for row in rows]
 
 
 async def registered_replicas(connection: Connection, version: Version) -> list[RegisteredReplica]:

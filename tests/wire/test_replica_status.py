@@ -20,6 +20,7 @@ from mtsd.wire.replica_status import (
     replica_status_statement,
 )
 from mtsd.wire.traits import read_traits
+from tests.fix_families import mariadbs
 from tests.servers.pair import Pair
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -137,3 +138,24 @@ async def test_a_servers_own_replica_is_read() -> None:
         assert channel.source_server_id == pair.source.port
         ((target_uuid,),) = pair.target.sql("SELECT @@server_uuid")
         assert known == [RegisteredReplica(pair.target.port, target_uuid)]
+
+
+@pytest.mark.servers
+async def test_what_a_mariadb_writes_itself_is_not_what_its_replica_has_applied() -> None:
+    """SHOW ALL SLAVES STATUS has the higher of both numbers in a domain that they share."""
+    with mariadbs("11.8") as pair:
+        pair.source.sql("CREATE DATABASE a")
+        pair.target.sql(
+            f"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={pair.source.port},"
+            " MASTER_USER='root', MASTER_USE_GTID=slave_pos; START SLAVE"
+        )
+        ((goal,),) = pair.source.sql("SELECT @@gtid_binlog_pos")
+        assert pair.target.sql(f"SELECT MASTER_GTID_WAIT('{goal}', 60)") == [(0,)]
+        pair.target.sql("STOP SLAVE")
+        for name in ("b", "c"):
+            pair.target.sql(f"CREATE DATABASE {name}")
+        endpoint = Endpoint("target", "127.0.0.1", pair.target.port, "", "root", "")
+        target = await Connection.open(endpoint)
+        (channel,) = await own_channels(target, (await read_traits(target)).server)
+        target.close()
+        assert channel.executed_gtids == goal

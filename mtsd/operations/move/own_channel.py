@@ -17,6 +17,7 @@ from mtsd.wire.exchange import Value
 from mtsd.wire.family import SERVERS
 from mtsd.wire.replica_status import (
     ReplicaStatus,
+    applied_gtids,
     replica_status,
     replica_status_statement,
     today_named,
@@ -59,8 +60,10 @@ async def find_channel(
     Raises NeedsPersonError if there is none, or several, ServerError, ConnectionLostError.
     """
     rows = {}
-    for row in await session.named(replica_status_statement(server)):
-        rows[replica_status(row)] = row
+    shown = await session.named(replica_status_statement(server))
+    applied = await applied_gtids(session.query, server) if shown else None
+    for row in shown:
+        rows[replica_status(row, applied)] = row
     found = [channel for channel, _ in channels_of(rows, source)]
     if len(found) != 1:
         refused = refuse(NO_CHANNEL, source=f"{source.host}:{source.port} ({source.uuid})")

@@ -26,6 +26,8 @@ POINTS = (
     FaultPoint.AFTER_BUNDLE,
 )  # fmt: skip
 MARIADB = "11.8"
+WITHOUT_ANOTHER = 2
+"""Connections: the coordinator and the worker have theirs; whether a third is needed varies."""
 
 
 def write(source: Server, first: int, last: int, *, hot: bool = True) -> None:
@@ -140,7 +142,7 @@ def test_the_sessions_end_and_the_rows_fail(tmp_path: Path) -> None:
         assert differences(pair.source, pair.target) == []
 
 
-@pytest.mark.parametrize("most", [2, 3])
+@pytest.mark.parametrize("most", [WITHOUT_ANOTHER, WITHOUT_ANOTHER + 1])
 def test_a_target_without_room_for_more_sessions(most: int, tmp_path: Path) -> None:
     with families("9.7", "9.7") as pair:
         prepare(pair.source)
@@ -152,6 +154,7 @@ def test_a_target_without_room_for_more_sessions(most: int, tmp_path: Path) -> N
         write(pair.source, 0, 50)
         daemon.start()
         daemon.wait_until_caught_up()
-        daemon.wait_for_record("no further session")
+        if most == WITHOUT_ANOTHER:
+            daemon.wait_for_record("no further session")
         assert daemon.stop() == 0
         assert differences(pair.source, pair.target) == []
