@@ -6,15 +6,16 @@ STATUS", "SHOW ALL SLAVES STATUS"); a column that a version does not have is emp
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mtsd.model.position import Position
 from mtsd.model.server import ServerVersion, Version, of_version
 from mtsd.wire.connection import Connection
-from mtsd.wire.exchange import Row, Value
+from mtsd.wire.exchange import Value
 from mtsd.wire.family import SERVERS
 
 _SAYS_REPLICA = (8, 0, 22)
+_APPLIED = "SELECT @@GLOBAL.gtid_slave_pos"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +58,8 @@ def replica_status_statement(server: ServerVersion) -> str:
     return of_version(SERVERS[server.flavour].replica_status, server.number)
 
 
-async def applied_gtids(
-    query: Callable[[str], Awaitable[Sequence[Row]]], server: ServerVersion
-) -> str | None:
-    """Return what the replicas of a MariaDB have applied; None on a MySQL, whose rows say it.
-
-    Its rows have the numbers of its own transactions instead, where those are higher in a domain
-    that the source has, too: `query` is for the variable. Raises what `query` raises.
-    """
-    if not SERVERS[server.flavour].has_domains:
-        return None
-    return str((await query("SELECT @@GLOBAL.gtid_slave_pos"))[0][0])
-
-
-def replica_status(row: Mapping[str, Value], applied: str | None = None) -> ReplicaStatus:
-    """Parse a row of SHOW REPLICA STATUS, or of its older equivalents; `applied_gtids` if known."""
+def replica_status(row: Mapping[str, Value]) -> ReplicaStatus:
+    """Parse a row of SHOW REPLICA STATUS, or of its older equivalents."""
     columns = {today_named(name): value for name, value in row.items()}
 
     def text(*names: str) -> str:
@@ -93,9 +81,7 @@ def replica_status(row: Mapping[str, Value], applied: str | None = None) -> Repl
         received=Position(text("source_log_file"), number("read_source_log_pos")),
         executed=Position(text("relay_source_log_file"), number("exec_source_log_pos")),
         received_gtids=text("retrieved_gtid_set", "gtid_io_pos"),
-        executed_gtids=text("executed_gtid_set", "gtid_replica_pos")
-        if applied is None
-        else applied,
+        executed_gtids=text("executed_gtid_set", "gtid_replica_pos"),
         by_gtid=text("auto_position") == "1" or text("using_gtid") not in {"", "No"},
         error="; ".join(error for error in errors if error),
     )
@@ -103,9 +89,23 @@ def replica_status(row: Mapping[str, Value], applied: str | None = None) -> Repl
 
 async def own_channels(connection: Connection, server: ServerVersion) -> list[ReplicaStatus]:
     """Return the channels of a server's own replica. Raises ServerError, ConnectionLostError."""
-    rows = await connection.query_named(replica_status_statement(server))
-    applied = await applied_gtids(connection.query, server) if rows else None
-    return [replica_status(row, applied) for row in rows]
+    return [*await channels_shown(connection.query_named, server)]
+
+
+async def channels_shown(
+    query_named: Callable[[str], Awaitable[Sequence[Mapping[str, Value]]]], server: ServerVersion
+) -> dict[ReplicaStatus, Mapping[str, Value]]:
+    """Return the channels of a server's own replica, and the row of each; raises as the query does.
+
+    The rows of a MariaDB have the numbers of its own transactions, where those are higher in a
+    domain that the source has, too. What is applied is in a variable.
+    """
+    rows = await query_named(replica_status_statement(server))
+    channels = {replica_status(row): row for row in rows}
+    if not channels or not SERVERS[server.flavour].has_domains:
+        return channels
+    ((applied,),) = (each.values() for each in await query_named(_APPLIED))
+    return {replace(channel, executed_gtids=str(applied)): row for channel, row in channels.items()}
 
 
 async def registered_replicas(connection: Connection, version: Version) -> list[RegisteredReplica]:

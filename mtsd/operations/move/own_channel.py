@@ -15,13 +15,7 @@ from mtsd.operations.move.own_settings import OwnSettings, own_settings
 from mtsd.replica.guards.own_replica import KnownServer, channels_of
 from mtsd.wire.exchange import Value
 from mtsd.wire.family import SERVERS
-from mtsd.wire.replica_status import (
-    ReplicaStatus,
-    applied_gtids,
-    replica_status,
-    replica_status_statement,
-    today_named,
-)
+from mtsd.wire.replica_status import ReplicaStatus, channels_shown, today_named
 from mtsd.wire.replica_words import UNTIL_NO_GAPS, ReplicaWords
 
 _LOOK_S: Final = 0.05
@@ -59,11 +53,7 @@ async def find_channel(
 
     Raises NeedsPersonError if there is none, or several, ServerError, ConnectionLostError.
     """
-    rows = {}
-    shown = await session.named(replica_status_statement(server))
-    applied = await applied_gtids(session.query, server) if shown else None
-    for row in shown:
-        rows[replica_status(row, applied)] = row
+    rows = await channels_shown(session.named, server)
     found = [channel for channel, _ in channels_of(rows, source)]
     if len(found) != 1:
         refused = refuse(NO_CHANNEL, source=f"{source.host}:{source.port} ({source.uuid})")

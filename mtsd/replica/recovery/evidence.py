@@ -201,10 +201,10 @@ async def _logged(endpoint: Endpoint, tables: PositionTables, doubt: InDoubt) ->
                 if event[4] == EventType.FORMAT_DESCRIPTION_EVENT:
                     restarted = restarted or (not first and _is_of_a_start(event))
                 record.see(event)
-                if not restarted:
-                    rows.see(event)
                 # After a restart, another session may have its id.
-                if not restarted and is_statement_of(event, doubt.thread):
+                if doubt.is_of_run and not restarted:
+                    rows.see(event)
+                elif not restarted and is_statement_of(event, doubt.thread):
                     own.append(parse_query(event).statement)
                 if restarted and is_statement_of(event, _OF_RECOVERY):
                     query = parse_query(event)

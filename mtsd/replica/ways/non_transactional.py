@@ -166,8 +166,9 @@ class RecordedRows:
         HalfAppliedError and ConnectionLostError with records left, ApplyError if one cannot be
         removed.
         """
-        run = _Run(self._applier, self._progress, packet)
-        notes: list[InDoubt] = []
+        notes = self._notes(packet, lasting)
+        prepared = self._applier.packets.recorded(packet, bundle, lasting, notes)
+        run = _Run(self._applier, self._progress, packet, prepared)
         records_left = self._coordinator.records_left
 
         async def act(at: int) -> Outcome:
@@ -186,8 +187,6 @@ class RecordedRows:
                 records_left.difference_update(numbers)
 
         try:
-            notes += self._notes(packet, lasting)
-            run.prepared = self._applier.packets.recorded(packet, bundle, lasting, notes)
             await carry_out_run(run, notes, act, settle, self._reached, settles=True)
         except ServerError as error:
             # Of the records: nothing has begun.
@@ -214,16 +213,18 @@ class RecordedRows:
 class _Run:
     """A packet on its way, whose first statement records what cannot be rolled back."""
 
-    def __init__(self, applier: Applier, progress: WorkerProgress, packet: Packet) -> None:
+    def __init__(
+        self, applier: Applier, progress: WorkerProgress, packet: Packet, prepared: RecordedPacket
+    ) -> None:
         self._applier = applier
         self._connection = applier.session.connection
         self._progress = progress
         self._flight = progress.flight
         self._packet = packet
+        self._prepared = prepared
         self._answered = 0
         self._failure: Failure | None = None
         self._doubts: Sequence[InDoubt] = ()
-        self.prepared: RecordedPacket | None = None
         self.note = applier.records.note
         self.forget = applier.records.forget
         self.has_executed = applier.records.has_executed
@@ -231,9 +232,7 @@ class _Run:
     async def note_all(self, doubts: Sequence[InDoubt]) -> None:
         """Send the packet; return when the groups are recorded."""
         self._doubts = doubts
-        if self.prepared is None:
-            raise RuntimeError("nothing is prepared to be sent")
-        await self._applier.rows.send(self.prepared.bundle, follows=False)
+        await self._applier.rows.send(self._prepared.bundle, follows=False)
         self._flight.sent(self._packet, 1)
         await self._connection.receive(1, more=True)
 
@@ -252,9 +251,7 @@ class _Run:
 
     async def _answer(self, *, unsure: bool) -> Failure | None:
         """Await those of the next transaction."""
-        if self.prepared is None:
-            raise RuntimeError("nothing was sent")
-        rows, place = self.prepared.answers[self._answered]
+        rows, place = self._prepared.answers[self._answered]
         count = len(self._packet.transactions)
         is_last = self._answered + 1 == count
         due = Due(rows, count, self._answered == 0, is_last and not place)

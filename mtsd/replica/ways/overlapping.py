@@ -154,8 +154,10 @@ class Overlapping:
 
     def _may_follow(self, last: Held | None, batch: Batch) -> bool:
         """Return whether a batch may begin behind the last one that is held."""
-        if last is None or len(self._held) > 1:
-            return last is None
+        if last is None:
+            return True
+        if len(self._held) > 1:
+            return False
         if last.is_applied:
             return not last.has_failed
         number = batch[0].number
