@@ -169,7 +169,8 @@ class Overlapping:
     async def _something(self) -> None:
         """Wait for something that is sent, answered or committed; or look who waits for whom."""
         first, last = self._held[0], self._held[-1]
-        if first.has_failed or (first.is_applied and self._answer is None):
+        # It may have come while a session was opened; then there may be nothing to wait for.
+        if first.has_failed or (first.is_applied if self._answer is None else self._answer.done()):
             return
         overtaken = last.is_applied and not first.is_applied
         if await self._news(within=self._stall.pause_s if overtaken else None):
