@@ -2,12 +2,18 @@
 
 import pytest
 
+from mtsd.binlog.files.range_parts import GroupPart
 from mtsd.binlog.sql.changed_tables import Changed, Extent
 from mtsd.binlog.sql.statement import classify
+from mtsd.model.errors import NotSupportedError
 from mtsd.model.statement_text import StatementText
-from mtsd.model.step import StatementKind
+from mtsd.model.step import QueryEvent, Statement, StatementKind
+from mtsd.spark.options.options import Options
+from mtsd.spark.shapes.change_shape import ChangeShape
+from mtsd.spark.shapes.marks import mark_rows, marks
 from mtsd.spark.shapes.moved_rows import MovedRows, moved_rows
-from mtsd.spark.shapes.unseen_changes import fills_a_table
+from mtsd.spark.shapes.shape import ShapeRequest
+from mtsd.spark.shapes.unseen_changes import UnseenChanges, fills_a_table
 from tests.catalog.queries import query
 
 
@@ -113,3 +119,33 @@ def test_a_database_ends_with_all_its_tables() -> None:
     assert moved_rows(query("DROP DATABASE IF EXISTS e", "d")) == MovedRows(
         Changed(Extent.DATABASE, database="e"), ends_all=True
     )
+
+
+def _part(event: QueryEvent, kind: StatementKind) -> GroupPart:
+    return GroupPart(100, 200, None, 0, (Statement(event, kind, 0),), None)
+
+
+def test_a_list_that_is_too_long_leaves_no_database_out() -> None:
+    update = query("UPDATE t JOIN w.t USING (a) SET t.a = 1", "d")._replace(
+        updated_databases=("d",)
+    )
+    unseen = UnseenChanges(lambda database, _table: database == "w", "f", ())
+    unseen.check(_part(update, StatementKind.DML), ())
+    cut = update._replace(over_max=True)
+    with pytest.raises(NotSupportedError, match="rows changed by a statement"):
+        unseen.check(_part(cut, StatementKind.DML), ())
+
+
+def test_marks_stand_before_the_rows_of_their_group_in_order() -> None:
+    part = _part(query("DROP TABLE t, u, w.v", "d"), StatementKind.DDL)
+    options = Options(path="f")
+    request = ShapeRequest(options, ChangeShape().schema(options, ()))
+    found = mark_rows(marks(part, lambda *_: True), part, "f.000001", request).to_pylist()
+    assert [(one["row"], one["schema"], one["table"]) for one in found] == [
+        (-3, "d", "t"),
+        (-2, "d", "u"),
+        (-1, "w", "v"),
+    ]
+    assert [one["seq"] for one in found] == [
+        f"0000-0000000001-000000000200-{4096 + row:010d}" for row in (-3, -2, -1)
+    ]
