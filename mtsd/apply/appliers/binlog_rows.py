@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, islice
+from typing import Final
 
 from mtsd.apply.appliers.row_writer import nothing_else
 from mtsd.apply.appliers.table_questions import TableQuestions
@@ -39,6 +40,9 @@ from mtsd.model.group import Group
 from mtsd.model.session import RowState
 from mtsd.model.step import Rows, state_of_rows
 from mtsd.schedule.batches.in_flight import Packet, Transaction
+
+_LONG_TEXT: Final = 1 << 16
+"""Bytes of rows from which on two more statements are worth what they save the server's parser."""
 
 
 class BinlogRows:
@@ -125,7 +129,8 @@ class BinlogRows:
         last = None if held else change
         maps: set[bytes] = set()
         rest = self._statements(groups, last, maps)
-        is_small = sum(group.size for group in groups) <= ENOUGH
+        size = sum(group.size for group in groups)
+        is_small = size <= ENOUGH
         first: list[bytes] = []
         # What is large is made while it is sent, aside.
         if self._expects_plain and is_small:
@@ -149,6 +154,9 @@ class BinlogRows:
             after.append(next_gtid(""))
         elif len(first) == 1 and not held and is_plain:
             before, after = [], []
+        if before and is_plain and size >= _LONG_TEXT:
+            rows = self._states.in_single_bytes(rows)
+            self._state_may_differ = True
         ending: tuple[bytes, ...] = ()
         if held:
             ending = (binlog_statement(b"".join(change.events(groups[-1].rows[-1], 0))), *after)
@@ -257,12 +265,16 @@ class BinlogRows:
             await self._learn(frozenset(table_maps(rows.events)), rows.state)
         statements = self._stream.statements(rows.events)
         around: Iterable[bytes | Setting] = statements
+        size = sum(map(len, rows.events))
         if self._computes:
             around = self._states.around(statements, rows.state)
             self._state_may_differ = True
+        elif size >= _LONG_TEXT and not self._is_creating:
+            around = self._states.in_single_bytes(statements)
+            self._state_may_differ = True
         whole = commands([], around, [], self._command_limit)
         made = each_after(whole, self._before) if self._before else whole
-        async for command in drawn(sum(map(len, rows.events)), made):
+        async for command in drawn(size, made):
             await self._connection.run(command.sql, command.statements)
 
     async def restore(self) -> None:

@@ -20,6 +20,7 @@ TABLE = "CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY, v LONGTEXT)"
 async def test_nothing_is_left_and_the_session_goes_on() -> None:
     with Pair(GTIDS, {**GTIDS, "max_allowed_packet": 1 << 20}) as pair:
         pair.source.sql(TABLE)
+        pair.source.sql("INSERT INTO a.t VALUES (20000, REPEAT('z', 600000))")
         rows = ",".join(f"({number}, REPEAT('x', 7000))" for number in range(1400))
         pair.source.sql(
             f"BEGIN; INSERT INTO a.t VALUES {rows};"
@@ -33,18 +34,23 @@ async def test_nothing_is_left_and_the_session_goes_on() -> None:
             for item in reader.groups(list(FileFramer().feed(path.read_bytes())))
             if isinstance(item, Group) and item.kind is GroupKind.ROWS
         ]
-        large, small = groups
+        medium, large, small = groups
         assert large.size > ENOUGH
         pair.target.sql(TABLE)
         session = await open_session(pair.target)
         applying = Applying(pair.target, session, 1 << 19)
+        client = b"SELECT @@character_set_client"
+        # From now on the table is known, and its texts are read in another character set.
+        await applying.rows([medium])
+        assert await session.connection.query(client) == [("utf8mb4",)]
         with pytest.raises(RowTooLargeError) as raised:
             await applying.rows([large])
         await applying.applier.undo(raised.value, 0)
-        assert pair.target.sql("SELECT COUNT(*) FROM a.t") == [(0,)]
+        assert await session.connection.query(client) == [("utf8mb4",)]
+        assert pair.target.sql("SELECT COUNT(*) FROM a.t") == [(1,)]
         # Each answer is that of its own statement.
         with pytest.raises(ServerError):
             await session.connection.run(b"DROP TABLE a.missing", 1)
         await applying.rows([small])
-        assert pair.target.sql("SELECT id FROM a.t") == [(10000,)]
+        assert pair.target.sql("SELECT id FROM a.t") == [(10000,), (20000,)]
         session.connection.close()
