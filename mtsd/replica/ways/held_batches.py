@@ -41,9 +41,10 @@ class Held:
     applier: Applier
     sent: asyncio.Future[None]
     applying: asyncio.Task[None]
-    began: float
     alone: bool
     """Whether nothing else of the worker's has been open at the same time: a failure is its own."""
+    seconds: float = 0.0
+    """How long the target took to apply it, once it has."""
 
     @property
     def batch(self) -> Batch:
@@ -72,14 +73,20 @@ class Held:
 
 def begin(applier: Applier, made: Made, *, alone: bool) -> Held:
     """Begin to apply a batch, which is left open."""
-    sent: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    sent: asyncio.Future[None] = loop.create_future()
 
     def has_all() -> None:
         if not sent.done():
             sent.set_result(None)
 
-    applying = asyncio.create_task(applier.rows.hold(made.bundle, has_all))
-    return Held(made, applier, sent, applying, asyncio.get_running_loop().time(), alone)
+    async def apply() -> None:
+        await applier.rows.hold(made.bundle, has_all)
+        held.seconds = loop.time() - began
+
+    held = Held(made, applier, sent, asyncio.create_task(apply()), alone)
+    return held
 
 
 def make(

@@ -10,7 +10,8 @@ both processor and disk are idle half of the time. So a worker takes turns betwe
 
 Rows 2 are sent once the target has answered rows 1: these hold their locks by then, so whatever of
 rows 2 depends on them waits for commit 1, as it would on one session. Where the source's clock says
-that large rows 2 do not depend on rows 1, they are sent at once, and both are applied side by side:
+that rows 2, which are large or take long, do not depend on rows 1, they are sent at once, and both
+are applied side by side:
 
     first session     rows 1      | commit 1 | rows 3 ...
     second session     | rows 2 .............| commit 2 ...
@@ -46,7 +47,7 @@ from mtsd.replica.ways.choose import OVERLAPPING_BYTES, BatchWay, RowsWay, choos
 from mtsd.replica.ways.giving_way import Stall, gives_way
 from mtsd.replica.ways.held_batches import Failure, Held, Made, begin, can_be_held, make
 from mtsd.schedule.batches.in_flight import Batch
-from mtsd.schedule.batches.side_by_side import are_independent, are_large, size_within
+from mtsd.schedule.batches.side_by_side import are_independent, are_long, size_within
 from mtsd.schedule.batches.tries import Tries
 
 OpenApplier = Callable[[SessionOf], Awaitable[Applier | None]]
@@ -83,6 +84,8 @@ class Overlapping:
         self._stall = Stall()
         self._decided = 0, False
         """The first group of a batch, and whether that may be applied beside the one before it."""
+        self._each_s = 0.0
+        """How long the target was last busy with a group, on the average of a batch."""
         self._at_most: int | None = None
         """How many bytes the next batch may have, unless it is a single group; None: any."""
         self.gave_way = 0
@@ -162,7 +165,7 @@ class Overlapping:
             return not last.has_failed
         number = batch[0].number
         if self._decided[0] != number:
-            independent = are_large(batch) and are_independent(last.batch, batch)
+            independent = are_long(batch, self._each_s) and are_independent(last.batch, batch)
             self._decided = number, independent and self._side_by_side.may_try()
         return self._decided[1]
 
@@ -199,10 +202,11 @@ class Overlapping:
 
         A long one depends on the one before it more often. None where none run side by side.
         """
-        if not (held.batch[-1].sequence_number and are_large(held.batch)):
+        batch, seconds = held.batch, held.seconds
+        self._each_s = seconds / len(batch)
+        if not (batch[-1].sequence_number and are_long(batch, self._each_s)):
             return None
-        seconds = asyncio.get_running_loop().time() - held.began
-        return size_within(_LONG_ENOUGH_S, held.batch, seconds, at_least=2 * OVERLAPPING_BYTES)
+        return size_within(_LONG_ENOUGH_S, batch, seconds, at_least=2 * OVERLAPPING_BYTES)
 
     def _sessions_beside(self, held: Held) -> frozenset[int]:
         """Return the ids of all sessions of workers but the one on which a batch is held."""

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from mtsd.model.group import Group
 from mtsd.model.position import Position
-from mtsd.schedule.batches.side_by_side import are_independent, size_within
+from mtsd.schedule.batches.side_by_side import are_independent, are_long, size_within
 from tests.schedule.worlds.streams import START, Shape, group_of
 
 PAGE = ((8, 11), (8, 12), (10, 13), (12, 14))
@@ -51,6 +51,17 @@ def test_the_clock_begins_again_with_each_file() -> None:
 def test_how_large_the_next_one_may_be(seconds: float, size: int) -> None:
     batch = (group_of(Shape(("a",), size=60_000), 1, START),)
     assert size_within(0.025, batch, seconds, at_least=128_000) == size
+
+
+@pytest.mark.parametrize(
+    ("size", "each_s", "long"),
+    [(20_000, 0.0, True), (3_000, 0.0003, False), (3_000, 0.0004, True)],
+)
+def test_what_takes_long_is_long_however_few_bytes_it_is(
+    size: int, each_s: float, long: bool
+) -> None:
+    batch = (group_of(Shape(("a",), size=size), 1, START),)
+    assert are_long(batch, each_s) is long
 
 
 @given(
