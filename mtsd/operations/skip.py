@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from mtsd.apply.position.failed_groups import SkippedGroup, StoppedGroup
-from mtsd.apply.position.in_doubt_table import InDoubt
+from mtsd.apply.position.in_doubt_table import InDoubt, InDoubtTable
 from mtsd.apply.position.position_tables import ChannelRow
 from mtsd.apply.position.split_table import SPLIT
 from mtsd.apply.session.retry import write
@@ -119,11 +119,15 @@ async def _skip(
         [
             tables.failed.insert_skipped(group, stopped.message, who, why),
             tables.workers.replace(row_of_recovery(row.mark, channel.workers, [group])),
-            *(tables.doubts.delete(doubt.number) for doubt in doubts),
+            *(_forget(tables.doubts, doubt) for doubt in doubts),
             tables.failed.delete_stopped(),
         ],
     )
     return Skipped(group, may_be_applied=may_be_applied)
+
+
+def _forget(table: InDoubtTable, doubt: InDoubt) -> bytes:
+    return table.delete_run(doubt) if doubt.is_of_run else table.delete(doubt.number)
 
 
 async def _verdict(channel: StoppedChannel, doubt: InDoubt) -> Verdict | None:

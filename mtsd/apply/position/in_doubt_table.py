@@ -168,6 +168,14 @@ class InDoubtTable:
         """Return the statement that removes the records of settled groups, at least one."""
         return self._table.delete(b" AND" + _among(numbers))
 
+    def delete_run(self, first: InDoubt) -> bytes:
+        """Return the statement that removes a group of a run, and those that begin after it.
+
+        They have not begun: without the first one's record, nothing would say so any more.
+        """
+        later = b" AND %b>=%d AND " % (_NUMBER.quoted, first.number)
+        return self._table.delete(later + _WORKER.equals(first.worker_id))
+
     def delete_all(self) -> bytes:
         """Return the statement that removes all records of the channel."""
         return self._table.delete()

@@ -1,6 +1,5 @@
 """A session on the target: its pinned state, its transactions, and the way back from statements."""
 
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
@@ -14,7 +13,7 @@ from mtsd.apply.session.pinning import pin
 from mtsd.apply.session.retry import ROW_GONE, insist, with_retries
 from mtsd.apply.session.satellites import Collation, needs_collations
 from mtsd.apply.session.session_settings import SessionSettings
-from mtsd.apply.session.session_state import NO_THREAD, THREAD_ID, names_collations
+from mtsd.apply.session.session_state import THREAD_ID, names_collations, thread_of_nobody
 from mtsd.apply.session.statement_states import StatementStates
 from mtsd.apply.session.xa import roll_back
 from mtsd.apply.sql import literals
@@ -367,7 +366,12 @@ class TargetSession:
         """
         if not self.can_imitate:
             return self.connection.thread_id
-        return 1 + secrets.randbelow(NO_THREAD - 1)
+        return thread_of_nobody()
+
+    @property
+    def thread(self) -> int:
+        """The thread id under which the target logs rows of this session, and of no other one."""
+        return int(self.states.own.get(THREAD_ID, self.connection.thread_id))
 
     @understood("target")
     async def log_position(self) -> tuple[str, int]:

@@ -4,6 +4,7 @@ A session has a pinned state of its own (`PINNED`), in which rows and mtsd's own
 event's state is applied on top of it for that one statement.
 """
 
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 
 from mtsd.apply.session.family import TARGETS
@@ -16,10 +17,11 @@ from mtsd.model.step import QueryEvent
 
 LOCK_WAIT_S = 50
 """How long a statement waits for a lock of a row."""
-NO_THREAD = 0xFFFF_FFFF
-"""A thread id that is in no event of a source, unless its client has chosen it.
+_NO_THREADS = range(0x8000_0000, 0x1_0000_0000)
+"""Thread ids that are in no event of a source, unless its client has chosen one: servers count
+their sessions from 1.
 
-It is not 0: a MariaDB logs what it completes when it recovers from a crash under that.
+0 is not among them: a MariaDB logs what it completes when it recovers from a crash under that.
 """
 THREAD_ID = b"pseudo_thread_id"
 PINNED: dict[bytes, bytes] = {
@@ -51,8 +53,8 @@ PINNED: dict[bytes, bytes] = {
     # Otherwise names that SHOW CREATE TABLE shows look like words.
     b"sql_quote_show_create": b"1",
     # By it a server finds temporary tables: with the session's own id, rows as SQL could find one
-    # of a thread of the source with the same id. No thread has this one.
-    THREAD_ID: b"%d" % NO_THREAD,
+    # of a thread of the source with the same id. No thread has this one (`thread_of_nobody`).
+    THREAD_ID: b"%d" % _NO_THREADS[-1],
 }
 """Variables of a session between statements; a family has others, too.
 
@@ -65,6 +67,11 @@ _ONLY_BY_NAME = 2048
 """Numbers of MariaDB's collations from here on (since 10.10) are not accepted by SET."""
 _ISOLATION = (b"transaction_isolation", b"tx_isolation")
 """Its names in MySQL and MariaDB."""
+
+
+def thread_of_nobody() -> int:
+    """Return a thread id that neither a source nor another session of mtsd has in a binlog."""
+    return secrets.choice(_NO_THREADS)
 
 
 def pinned(server: ServerVersion) -> dict[bytes, bytes]:

@@ -19,6 +19,7 @@ from mtsd.apply.session.session_state import (
     pinned,
     settable_anywhere,
     settable_outside,
+    thread_of_nobody,
 )
 from mtsd.binlog.bytes.event_type import THREAD_SPECIFIC
 from mtsd.binlog.sql.statement_secrets import shown
@@ -65,6 +66,8 @@ class StatementStates:
         self._thread_id: Final = thread_id
         own = pinned(traits.server)
         own[b"sql_mode"] = sql_mode
+        # The target's binlog tells by it what this session has done (`RecordedRows`).
+        own[THREAD_ID] = b"%d" % thread_of_nobody()
         if rows_as_sql and traits.loses_cascade_errors:
             # A deadlock is found out (see `guard`), but nothing tells of a wait that was too long.
             own[b"innodb_lock_wait_timeout"] = FOREVER

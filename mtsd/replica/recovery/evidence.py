@@ -254,8 +254,9 @@ class RowsOfRun:
 
     A server logs the rows of tables without transactions before the others of a statement, in a
     transaction of their own. If the statement fails, or the server is killed in it, only they are
-    there. A session that applies statements may have the same thread id as another one; so a place
-    counts only in the row of this worker.
+    there. A place counts only if the same thread has written it, in the row of this worker:
+    another channel has a worker of the same number, and a session that applies statements may have
+    the same thread id.
     """
 
     def __init__(self, tables: PositionTables, doubt: InDoubt) -> None:
@@ -277,7 +278,7 @@ class RowsOfRun:
             is_position = parse_table_map(event).database.lower() == self._schema
             self._is_of_workers = is_position and WORKERS_TABLE in event
             self.unsettled = self.unsettled or (self._is_own and not is_position)
-        elif code == EventType.UPDATE_ROWS_EVENT and self._is_of_workers:
+        elif code == EventType.UPDATE_ROWS_EVENT and self._is_of_workers and self._is_own:
             self.unsettled = self.unsettled and worker_of(event) != self._worker
 
 

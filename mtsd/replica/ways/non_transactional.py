@@ -201,7 +201,7 @@ class RecordedRows:
         return failure.batch[0].number in lasting and failure.error.leaves_changes
 
     def _notes(self, packet: Packet, lasting: frozenset[int]) -> list[InDoubt]:
-        thread = self._applier.session.connection.thread_id
+        thread = self._applier.session.thread
         return [
             doubt_of(group, self._worker.id, "", self._log, thread)
             for transaction in packet.transactions

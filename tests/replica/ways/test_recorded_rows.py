@@ -17,7 +17,7 @@ from mtsd.binlog.events.query import parse_query
 from mtsd.model.fault_points import FaultPoint
 from mtsd.model.position import Position
 from mtsd.replica.recovery.evidence import RowsOfRun
-from tests.fix_daemon import NEEDS_PERSON, SIGKILLED, catch_up, command, stops
+from tests.fix_daemon import NEEDS_PERSON, SIGKILLED, catch_up, command, stopped_at, stops
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Options
@@ -119,6 +119,28 @@ def test_a_row_in_the_way_of_one_of_a_run(target: str, tmp_path: Path) -> None:
         pair.target.sql("DELETE FROM a.m WHERE id = 100")
         catch_up(daemon)
         assert_equal(pair)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_half_applied_one_of_a_run_that_is_skipped(target: str, tmp_path: Path) -> None:
+    """Those after it have not begun, so nobody is asked about them."""
+    with begun(target, tmp_path) as (pair, daemon):
+        pair.target.sql("INSERT INTO a.m VALUES (1, 7)")
+        for n in range(40):
+            pair.source.sql(f"INSERT INTO a.m VALUES ({10 * n}, 0), ({10 * n + 1}, 0)")
+        with pair.target.client() as blocker, blocker.cursor() as cursor:
+            cursor.execute("LOCK TABLES a.m READ")
+            daemon.start()
+            wait_for(pair, "Waiting for table metadata lock")
+            daemon.kill()
+            cursor.execute("UNLOCK TABLES")
+        assert "was interrupted" in stops(daemon)
+        number = str(stopped_at(daemon)["number"])
+        command(daemon, "skip", "--group", number, "--reason", "the row is ours")
+        catch_up(daemon)
+        # The second row was in the way: the first one is there.
+        assert pair.target.sql("SELECT COUNT(*), SUM(v) FROM a.m") == [(80, 7)]
+        assert pair.target.sql("SELECT * FROM mtsd.slave_in_doubt") == []
 
 
 def test_a_session_that_ends_before_its_group_has_begun(tmp_path: Path) -> None:
