@@ -275,10 +275,10 @@ class TargetSession:
         await self.clean_left()
         if any(number == kept for number, _ in found) or (unsure and not certain):
             error.leaves_changes = True
-        # The error itself is among them.
-        itself = f" {error.number}: {error.text}"
+        # The error itself is among them, and after rows of BINLOG one that says nothing.
+        said = f" {error.number}: {error.text}", f" {ER.UNKNOWN_ERROR}: Unknown error"
         texts = [error.fit(text) for number, text in found if (number, text) not in others]
-        warnings = "; ".join(text for text in texts if not text.endswith(itself))
+        warnings = "; ".join(text for text in texts if not text.endswith(said))
         error.warnings = error.warnings or warnings
 
     async def rollback(self) -> None:
