@@ -5,7 +5,11 @@ from typing import Final
 
 from tests.servers.mysqld import Options, Server
 
+_TABLES: Final[Options] = {"innodb_file_per_table": "ON"}
+"""The default: the tests' servers run without it. A target's first tables are its source's."""
+
 SOURCE: Final[Options] = {
+    **_TABLES,
     "innodb_buffer_pool_size": "1G",
     "innodb_redo_log_capacity": "2G",
     "max_connections": 200,
@@ -13,9 +17,10 @@ SOURCE: Final[Options] = {
 """Not durable: how the backlog is created is not measured."""
 
 TARGET: Final[Options] = {
+    **_TABLES,
     "innodb_buffer_pool_size": "1G",
     "innodb_redo_log_capacity": "2G",
-    # The default: the tests' servers run without it.
+    # So is this.
     "innodb_flush_method": "O_DIRECT",
     "performance_schema": "ON",
 }

@@ -24,8 +24,11 @@ SESSION: Final = (
 )
 
 # A rolled-back insert moves the counter at the source and leaves no trace in its binlog, so no
-# replica can have the same.
-COUNTER: Final = re.compile(r"^(\) ENGINE=\w+) AUTO_INCREMENT=\d+", re.MULTILINE)
+# replica can have the same. A tablespace for all tables is named once a table was altered.
+COUNTER: Final = re.compile(
+    r"^\) (?:/\*!50100 TABLESPACE `innodb_system` \*/ )?(ENGINE=\w+)(?: AUTO_INCREMENT=\d+)?",
+    re.MULTILINE,
+)
 
 NUMBERS_AND_TIMES: Final = frozenset(
     [
@@ -162,7 +165,7 @@ def contents(
         }
         for name, table in tables.items():
             text = _shown(client, f"TABLE {table.quoted}")
-            definitions[f"table {name}"] = COUNTER.sub(r"\1", text)
+            definitions[f"table {name}"] = COUNTER.sub(r") \1", text)
         definitions |= _properties(client, schemas)
         if users:
             definitions |= _users(client)

@@ -252,7 +252,7 @@ def _statements(cursor: Cursor) -> dict[str, str]:
             text = str(_ask(cursor, f"SHOW CREATE {kind} {full}")[0][column])
             if kind == "EVENT":
                 text = _DISABLED_EVENT.sub("", text)
-            found[f"{kind.lower()} {schema}.{name}"] = COUNTER.sub(r"\1", text)
+            found[f"{kind.lower()} {schema}.{name}"] = COUNTER.sub(r") \1", text)
     return found
 
 
