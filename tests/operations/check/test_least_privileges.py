@@ -19,6 +19,11 @@ pytestmark = pytest.mark.servers
 
 
 HERE = "SET sql_log_bin = 0;"
+OF_SYS = (
+    "SET binlog_format = STATEMENT;"
+    " INSERT INTO a.t VALUES (1000 + sys.sys_get_config('statement_performance_analyzer.limit', 0))"
+)
+"""A statement whose function is invoked, and reads a table, as who calls it."""
 ROOT_BY = (
     "INSERT INTO mysql.user SELECT * FROM mysql.user",
     "CREATE USER evil",
@@ -117,6 +122,7 @@ def test_the_printed_grants_are_enough(tmp_path: Path, capsys: pytest.CaptureFix
                 pair.source.sql(
                     "CREATE DEFINER = gone@localhost VIEW a.v AS SELECT id FROM a.t;FLUSH TABLES"
                 )
+                pair.source.sql(OF_SYS)
                 pair.source.sql("CREATE EVENT a.e ON SCHEDULE EVERY 1 DAY DO DELETE FROM a.t")
                 daemon.wait_until_caught_up()
                 during = told(tmp_path, daemon.settings)
