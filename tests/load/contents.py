@@ -24,9 +24,9 @@ SESSION: Final = (
 )
 
 # A rolled-back insert moves the counter at the source and leaves no trace in its binlog, so no
-# replica can have the same. A tablespace for all tables is named once a table was altered.
+# replica can have the same. The tablespace of all tables is named only after an ALTER TABLE.
 COUNTER: Final = re.compile(
-    r"^\) (?:/\*!50100 TABLESPACE `innodb_system` \*/ )?(ENGINE=\w+)(?: AUTO_INCREMENT=\d+)?",
+    r"^\) (?:/\*!50100 TABLESPACE `innodb_\w+` \*/ )?(ENGINE=\w+)(?: AUTO_INCREMENT=\d+)?",
     re.MULTILINE,
 )
 

@@ -17,6 +17,9 @@ from mtsd.spark.plan import replay
 from tests.load import small
 from tests.servers.mysqld import Server
 
+# What is interrupted in the middle of an answer leaves the JVM of all later tests out of step.
+pytestmark = pytest.mark.timeout(900)
+
 POINTS = [
     Point(Candidate("database", 1, 1), 30_000, 30_000, 20.0, 3.0, 12.0),
     Point(Candidate("database", 1, 512), 400_000, 800, 20.0, 5.0, 16.0),
