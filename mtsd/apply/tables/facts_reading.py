@@ -3,12 +3,11 @@
 A table is read by SHOW CREATE TABLE, which a server answers in a tenth of a millisecond; each view
 of the information schema takes up to ten times as long, and rows may be waiting. What the statement
 does not say is which other tables' foreign keys lead here, and where their cascades lead from here.
-That is in a view, which is not asked as long as the whole server has no foreign key.
 """
 
-import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Final
 
 from mtsd.apply.session.family import TARGETS
@@ -34,36 +33,19 @@ _REFERRING: Final = (
     b" AND (unique_constraint_schema,referenced_table_name) IN (%b)"
 )
 """With the catalog, MySQL finds them by an index; otherwise it reads all foreign keys."""
-_ANY: Final = b"SELECT 1 FROM information_schema.referential_constraints LIMIT 1"
-_NONE_S: Final = 10.0
-"""How long it counts that there is none: somebody may add one on the target alone."""
 
 
 class FactsReader:
-    """Reads them for the whole daemon, from a target of this family. `clock` is in seconds."""
+    """Reads them for the whole daemon, from a target of this family."""
 
-    __slots__ = (
-        "_added", "_cascades", "_clock", "_has_keys", "_none_until", "_reached", "_tables",
-    )  # fmt: skip
+    __slots__ = ("_cascades", "_reached", "_tables")
 
-    def __init__(self, flavour: Flavour, clock: Callable[[], float]) -> None:
+    def __init__(self, flavour: Flavour) -> None:
         # Where keys cannot depend on the session, a cascade computes nothing that does.
         self._cascades = TARGETS[flavour].cascades_compute
         self._tables = ShownTables()
         self._reached: dict[Name, frozenset[Name]] = {}
         """Where cascades have led from tables, if anywhere, when these were last read."""
-        self._clock = clock
-        self._has_keys = False
-        """Whether the server had foreign keys once: then it is not asked for that again."""
-        self._none_until = -math.inf
-        """Until when it counts as one without."""
-        self._added = 0
-        """How many definitions may have added one."""
-
-    def may_refer(self) -> None:
-        """Note that a definition may have added a foreign key."""
-        self._added += 1
-        self._none_until = -math.inf
 
     @understood("target")
     async def read(
@@ -109,12 +91,7 @@ class FactsReader:
         Of each that does, also whether its foreign key cascades.
         """
         shows = [*map(_show, names)]
-        now, added = self._clock(), self._added
-        asked: list[bytes] = []
-        if self._cascades and now >= self._none_until:
-            asked = [_REFERRING % literals.tables(names)]
-            if not self._has_keys:
-                asked.append(_ANY)
+        asked = [_REFERRING % literals.tables(names)] if self._cascades else []
         try:
             shown, answers = await _in_state(connection, state, shows, asked)
         except ServerError as error:
@@ -128,11 +105,7 @@ class FactsReader:
             for name, rows in zip(names, shown, strict=True)
             if rows and (facts := self._tables.of(name, str(rows[0][1]))) is not None
         }
-        rules, *any_ = answers or ([],)
-        if any_:
-            self._has_keys = bool(any_[0])
-            if not self._has_keys and added == self._added:
-                self._none_until = now + _NONE_S
+        rules = [*chain.from_iterable(answers)]
         return tables, [((str(a), str(b)), (str(c), str(d)), bool(e)) for a, b, c, d, e in rules]
 
     def _reached_from(

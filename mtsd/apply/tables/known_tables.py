@@ -114,7 +114,7 @@ class KnownTables:
         self._keyed: dict[bytes, tuple[int, ...]] = {}
         self._others: set[bytes] = set()
         """Those that were not what was known of them."""
-        self._reader = FactsReader(server.flavour, clock)
+        self._reader = FactsReader(server.flavour)
         self._readings: dict[Name, _Reading] = {}
         """Those of a moment ago."""
         self.engines: Final = TableEngines()
@@ -206,10 +206,6 @@ class KnownTables:
         databases, which are several on the source.
         """
         self.forgotten += 1
-        defined = _defined(definition)
-        may_refer = defined is None or _REFERENCES in defined
-        if may_refer:
-            self._reader.may_refer()
         source, server = self._source.flavour, self._server.flavour
         if source is not server and TARGETS[server].cascades_compute:
             # Table maps of a MariaDB need not change with a foreign key that refers to the table,
@@ -218,7 +214,8 @@ class KnownTables:
             return
         # What it defines is read anew in any case, with another Table_map event.
         self._readings.clear()
-        if may_refer:
+        defined = _defined(definition)
+        if defined is None or _REFERENCES in defined:
             # But not a table that a new foreign key refers to, which may cascade: MariaDB.
             self.layouts.clear()
         several = frozenset(map(folded, merged))

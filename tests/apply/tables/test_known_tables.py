@@ -112,27 +112,3 @@ async def test_a_table_is_read_once_for_all_sessions_and_anew_when_it_may_be_ano
 
     looked.defined("DROP DATABASE d")
     assert not known.are_safe([parent])
-
-
-async def test_foreign_keys_are_not_asked_for_where_there_are_none(looked: Looked) -> None:
-    async def selects(number: int, table: str) -> int:
-        before = looked.statements("select")
-        await looked.at([table_map(number, table=table)])
-        return looked.statements("select") - before
-
-    looked.server.sql("DROP TABLE d.child")
-    # Of the first one, also for engines.
-    assert [await selects(1, "other"), await selects(2, "t")] == [3, 0]
-    looked.defined("CREATE TABLE made (a INT PRIMARY KEY)")
-    assert await selects(3, "made") == 0
-    looked.now += 10
-    assert [await selects(4, "other"), await selects(5, "made")] == [2, 0]
-
-    looked.defined(
-        "CREATE TABLE child (a INT PRIMARY KEY, b INT, FOREIGN KEY (b) REFERENCES t (`check`)"
-        " ON DELETE CASCADE)"
-    )
-    parent = table_map(6)
-    assert await selects(6, "t") == 3
-    assert looked.known.of([parent])[parent].reached == {"CHILD"}
-    assert [await selects(7, "other"), await selects(8, "made")] == [1, 1]
