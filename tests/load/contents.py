@@ -25,7 +25,7 @@ SESSION: Final = (
 
 # A rolled-back insert moves the counter at the source and leaves no trace in its binlog, so no
 # replica can have the same. The tablespace of all tables is named only after an ALTER TABLE.
-COUNTER: Final = re.compile(
+_NOT_COMPARED: Final = re.compile(
     r"^\) (?:/\*!50100 TABLESPACE `innodb_\w+` \*/ )?(ENGINE=\w+)(?: AUTO_INCREMENT=\d+)?",
     re.MULTILINE,
 )
@@ -153,6 +153,11 @@ class Contents:
     checksums: dict[str, Checksum]
 
 
+def compared(definition: str) -> str:
+    """Return what is compared of a statement that SHOW CREATE has returned."""
+    return _NOT_COMPARED.sub(r") \1", definition)
+
+
 def contents(
     server: Server, ignore_schemas: Sequence[str] = ("mtsd",), *, users: bool = False
 ) -> Contents:
@@ -165,7 +170,7 @@ def contents(
         }
         for name, table in tables.items():
             text = _shown(client, f"TABLE {table.quoted}")
-            definitions[f"table {name}"] = COUNTER.sub(r") \1", text)
+            definitions[f"table {name}"] = compared(text)
         definitions |= _properties(client, schemas)
         if users:
             definitions |= _users(client)

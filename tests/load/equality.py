@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from pymysql.cursors import Cursor
 
-from tests.load.contents import COUNTER, SYSTEM_SCHEMAS, quoted
+from tests.load.contents import SYSTEM_SCHEMAS, compared, quoted
 from tests.servers.mysqld import Server
 
 _SHOWN: Final = 300
@@ -252,7 +252,7 @@ def _statements(cursor: Cursor) -> dict[str, str]:
             text = str(_ask(cursor, f"SHOW CREATE {kind} {full}")[0][column])
             if kind == "EVENT":
                 text = _DISABLED_EVENT.sub("", text)
-            found[f"{kind.lower()} {schema}.{name}"] = COUNTER.sub(r") \1", text)
+            found[f"{kind.lower()} {schema}.{name}"] = compared(text)
     return found
 
 

@@ -18,8 +18,7 @@ from mtsd.model.position import Position
 from mtsd.model.server import Flavour, ServerVersion
 from mtsd.model.xa_xid import XaXid
 from mtsd.schedule.done.worker_row import blank_row
-from mtsd.wire.traits import ServerTraits
-from tests.apply.sessions import open_session
+from tests.apply.sessions import TRAITS, open_session
 from tests.servers.mysqld import GTIDS, Server
 
 pytestmark = pytest.mark.servers
@@ -225,19 +224,12 @@ async def test_a_run_is_not_recorded_without_the_row_of_its_worker(
 
 
 def test_where_xa_transactions_cannot_be_applied() -> None:
-    traits = ServerTraits(
-        server=ServerVersion(Flavour.MYSQL, (9, 7, 0)), server_id=1, uuid="", place="",
-        reported=("", 0), gtid_mode=True,
-        log_bin=True, binlog_checksum=True, max_allowed_packet=1 << 20, read_only=False,
-        super_read_only=False, lower_case_table_names=False,
-        explicit_defaults_for_timestamp=True,
-    )  # fmt: skip
-    assert why_not(traits, logged=True) is None
-    refused = why_not(traits, logged=False)
+    assert why_not(TRAITS, logged=True) is None
+    refused = why_not(TRAITS, logged=False)
     assert refused is not None
     assert refused.reason is UNLOGGED
-    assert why_not(replace(traits, log_bin=False), logged=False) is None
-    refused = why_not(replace(traits, server=ServerVersion(Flavour.MYSQL, (8, 0, 28))), logged=True)
+    assert why_not(replace(TRAITS, log_bin=False), logged=False) is None
+    refused = why_not(replace(TRAITS, server=ServerVersion(Flavour.MYSQL, (8, 0, 28))), logged=True)
     assert refused is not None
     assert refused.reason is ATTACHED
     assert "version 8.0.28" in str(refused)

@@ -1,19 +1,12 @@
 """What a session keeps of the source's statements is forgotten when its own state changes."""
 
 from mtsd.apply.session.statement_states import StatementStates
-from mtsd.model.server import Flavour, ServerVersion
 from mtsd.model.session import SessionContext
 from mtsd.model.statement_text import StatementText
 from mtsd.model.step import QueryEvent, Statement, StatementKind
-from mtsd.wire.traits import ServerTraits
+from tests.apply.sessions import TRAITS
 
 VARIABLE = b"explicit_defaults_for_timestamp"
-TRAITS = ServerTraits(
-    server=ServerVersion(Flavour.MYSQL, (9, 7, 4)), server_id=1, uuid="", place="",
-    reported=("", 0), gtid_mode=True, log_bin=True, binlog_checksum=True,
-    max_allowed_packet=1 << 20, read_only=False, super_read_only=False,
-    lower_case_table_names=False, explicit_defaults_for_timestamp=True,
-)  # fmt: skip
 
 
 def update(context: SessionContext) -> Statement:

@@ -130,12 +130,8 @@ def test_a_half_applied_one_of_a_run_that_is_skipped(target: str, tmp_path: Path
         pair.target.sql("INSERT INTO a.m VALUES (1, 7)")
         for n in range(40):
             pair.source.sql(f"INSERT INTO a.m VALUES ({10 * n}, 0), ({10 * n + 1}, 0)")
-        with pair.target.client() as blocker, blocker.cursor() as cursor:
-            cursor.execute("LOCK TABLES a.m READ")
-            daemon.start()
-            wait_for(pair, "Waiting for table metadata lock")
+        with blocked(pair, daemon, "a.m"):
             daemon.kill()
-            cursor.execute("UNLOCK TABLES")
         assert "was interrupted" in stops(daemon)
         number = str(stopped_at(daemon)["number"])
         command(daemon, "skip", "--group", number, "--reason", "the row is ours")
@@ -149,14 +145,10 @@ def test_a_session_that_ends_before_its_group_has_begun(tmp_path: Path) -> None:
     """What waited for a lock has not begun: the target's binlog tells."""
     with begun("binlog", tmp_path) as (pair, daemon):
         load(pair)
-        with pair.target.client() as blocker, blocker.cursor() as cursor:
-            cursor.execute("LOCK TABLES a.h READ")
-            daemon.start()
-            wait_for(pair, "Waiting for table metadata lock")
+        with blocked(pair, daemon, "a.h"):
             daemon.kill()
             daemon.start()
             time.sleep(1)
-            cursor.execute("UNLOCK TABLES")
         daemon.wait_until_caught_up()
         assert daemon.stop() == 0
         assert_equal(pair)
@@ -168,14 +160,11 @@ def test_a_target_that_is_killed(target: str, tmp_path: Path) -> None:
         pair.target.sql("ALTER TABLE a.m DROP PRIMARY KEY")
         for n in range(40):
             pair.source.sql(f"INSERT INTO a.m VALUES ({n}, 0)")
-        with pair.target.client() as blocker, blocker.cursor() as cursor:
-            cursor.execute("LOCK TABLES a.m READ")
-            daemon.start()
-            wait_for(pair, "Waiting for table metadata lock")
-            cursor.execute("UNLOCK TABLES")
-            while not pair.target.sql("SELECT * FROM a.m LIMIT 1"):
-                pass
-            pair.target.kill()
+        with blocked(pair, daemon, "a.m"):
+            pass
+        while not pair.target.sql("SELECT * FROM a.m LIMIT 1"):
+            pass
+        pair.target.kill()
         daemon.kill()
         pair.target.start()
         pair.target.sql("REPAIR TABLE a.m")
@@ -237,10 +226,18 @@ def test_a_binlog_tells_which_rows_have_their_place(target: str, tmp_path: Path)
     assert unsettled[2], "of another worker, none has its place"
 
 
-def wait_for(pair: Pair, state: str) -> None:
-    deadline = time.monotonic() + 120
-    while not pair.target.sql(
-        f"SELECT 1 FROM information_schema.processlist WHERE state = '{state}'"
-    ):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+@contextmanager
+def blocked(pair: Pair, daemon: DaemonProcess, table: str) -> Iterator[None]:
+    """Start the daemon, which waits for a lock of a table; that is held during the block."""
+    with pair.target.client() as blocker, blocker.cursor() as cursor:
+        cursor.execute(f"LOCK TABLES {table} READ")
+        daemon.start()
+        deadline = time.monotonic() + 120
+        while not pair.target.sql(
+            "SELECT 1 FROM information_schema.processlist"
+            " WHERE state = 'Waiting for table metadata lock'"
+        ):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        yield
+        cursor.execute("UNLOCK TABLES")
