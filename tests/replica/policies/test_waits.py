@@ -97,6 +97,20 @@ def test_by_database(tmp_path: Path) -> None:
             assert daemon.stop() == 0
 
 
+def test_for_a_parent_that_only_the_target_asks_for(tmp_path: Path) -> None:
+    """A foreign key that is added by hand keeps no order: what fails tries again at its turn."""
+    with Pair() as pair:
+        pair.source.sql(f"{TABLES}; CREATE TABLE a.gate (n INT)")
+        with DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
+            waits = Waiting(pair, daemon)
+            waits.waited()
+            pair.target.sql("ALTER TABLE b.t ADD FOREIGN KEY (id) REFERENCES a.t (id)")
+            parent = f"INSERT INTO a.gate VALUES (1); {insert('a', 1)}"
+            waits.waits_for("commit_order", f"{parent}; {insert('b', 1)}", "a.gate")
+            assert pair.target.sql("SELECT id FROM b.t") == [(1,)]
+            assert daemon.stop() == 0
+
+
 def test_by_clock(tmp_path: Path) -> None:
     settings: dict[str, Value] = {
         "replica.parallel_type": "logical_clock",
