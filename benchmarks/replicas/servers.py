@@ -5,11 +5,17 @@ from typing import Final
 
 from tests.servers.mysqld import Options, Server
 
-_TABLES: Final[Options] = {"innodb_file_per_table": "ON"}
-"""The default: the tests' servers run without it. A target's first tables are its source's."""
+_DEFAULTS: Final[Options] = {
+    # A target's first tables are its source's.
+    "innodb_file_per_table": "ON",
+    # In a smaller one large transactions wait for its room: 100 ms each on few processors.
+    "innodb_log_buffer_size": "64M",
+    "innodb_use_native_aio": "ON",
+}
+"""Of a MySQL, where the tests' servers have something else."""
 
 SOURCE: Final[Options] = {
-    **_TABLES,
+    **_DEFAULTS,
     "innodb_buffer_pool_size": "1G",
     "innodb_redo_log_capacity": "2G",
     "max_connections": 200,
@@ -17,7 +23,7 @@ SOURCE: Final[Options] = {
 """Not durable: how the backlog is created is not measured."""
 
 TARGET: Final[Options] = {
-    **_TABLES,
+    **_DEFAULTS,
     "innodb_buffer_pool_size": "1G",
     "innodb_redo_log_capacity": "2G",
     # So is this.
@@ -70,6 +76,8 @@ REPLICA_SETTINGS: Final = (
     "innodb_flush_method",
     "innodb_buffer_pool_size",
     "innodb_redo_log_capacity",
+    "innodb_log_buffer_size",
+    "innodb_log_writer_threads",
     "performance_schema",
     "slave_parallel_threads",
     "slave_parallel_mode",
