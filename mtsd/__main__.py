@@ -1,6 +1,7 @@
 """`python -m mtsd`, and the command `mtsd`."""
 
 import os
+import signal
 import sys
 from typing import Final
 
@@ -18,9 +19,16 @@ def main() -> int:
     _take_standard_descriptors()
     if sys.argv[1:2] == ["run"]:
         hold()
-    from mtsd.cli.main import main as run_command  # noqa: PLC0415
+    try:
+        from mtsd.cli.main import main as run_command  # noqa: PLC0415
 
-    return run_command()
+        return run_command()
+    except KeyboardInterrupt:
+        os.write(_STANDARD_ERROR, b"mtsd: interrupted\n")
+        # As the signal's own end: a shell's loop around the command ends, too.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+        raise
 
 
 def _take_standard_descriptors() -> None:

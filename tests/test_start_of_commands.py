@@ -3,6 +3,7 @@
 import pytest
 
 from mtsd.cli.main import COMMANDS, main, module_of
+from mtsd.model.outcome.exit_status import ExitStatus
 from tests.fix_commands import imported_by
 
 
@@ -42,7 +43,26 @@ def test_a_command_may_follow_the_end_of_options(
     assert "usage: mtsd status" in capsys.readouterr().out
 
 
-def test_another_word_is_no_command(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["statsu"])
-    assert "invalid choice: 'statsu'" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("", "the following arguments are required: COMMAND; see mtsd --help"),
+        ("statsu", "there is no command 'statsu'; did you mean status?; see mtsd --help"),
+        ("nothing", f"there is no command 'nothing'; there are {', '.join(COMMANDS)}; see"),
+        ("--config x status", "COMMAND comes before its options, as in mtsd status --config;"),
+        ("status --jsno", "unrecognized arguments: --jsno; did you mean --json?; see mtsd status"),
+        ("status --conf x", "arguments: --conf x; did you mean --config?; see mtsd status --help"),
+        ("position set x:4 --forwrd", "did you mean --forward?; see mtsd position set --help"),
+        ("status x.toml", "unrecognized arguments: x.toml; see mtsd status --help"),
+        ("binlog --limit 0", "argument --limit: '0' is not a whole number from 1; see mtsd binlog"),
+    ],
+)
+def test_wrong_words_are_told_on_one_line(
+    words: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(words.split())
+    assert caught.value.code == ExitStatus.BAD_USAGE
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("mtsd: error: ")
+    assert told in line

@@ -2,9 +2,7 @@
 
 import argparse
 import asyncio
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import TypeVar
 
 from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration, whole
 from mtsd.cli.complaint import complain
+from mtsd.cli.listing.columns import Columns
 from mtsd.cli.listing.event_listing import SHORT, EventLine, event_lines
 from mtsd.cli.listing.group_selection import (
     GroupPlace,
@@ -27,7 +26,15 @@ from mtsd.cli.listing.group_selection import (
 from mtsd.cli.listing.listed_files import ListedFile, files_of_source, local_files
 from mtsd.cli.listing.row_listing import RowListing, UndecodedRows
 from mtsd.cli.listing.shown_values import LONGEST
-from mtsd.cli.output import json_of, print_json, print_line, printable, report
+from mtsd.cli.output import (
+    OutputError,
+    flush,
+    json_of,
+    print_json,
+    print_line,
+    printable,
+    report,
+)
 from mtsd.config import Settings
 from mtsd.model.errors import BinlogError, MtsdError, NeedsPersonError
 from mtsd.model.group import Group, GroupKind
@@ -164,14 +171,14 @@ def run(args: argparse.Namespace) -> int:
             _list_events(shown, as_json=args.json)
         else:
             _list_groups(shown, as_json=args.json)
-    except BrokenPipeError:
+    except (BrokenPipeError, OutputError):
         raise
     except OSError as error:
         return complain(error, ExitStatus.BAD_USAGE)
     except NothingFoundError as error:
         return complain(error, ExitStatus.FAILED)
     except MtsdError as error:
-        sys.stdout.flush()
+        flush()
         return complain(error, ExitStatus.NEEDS_PERSON)
     return ExitStatus.DONE
 
@@ -257,7 +264,7 @@ class _Shown:
 
 def _list_groups(shown: _Shown, *, as_json: bool) -> None:
     kind = max(len(kind.value) for kind in GroupKind)
-    table = _Table(
+    table = Columns(
         {
             "POSITION": shown.position_width,
             "NUMBER": 6,
@@ -285,7 +292,7 @@ def _list_events(shown: _Shown, *, as_json: bool) -> None:
             _list_event(line, table, SHORT, as_json=as_json)
 
 
-def _list_event(line: EventLine, table: "_Table", longest: int, *, as_json: bool) -> None:
+def _list_event(line: EventLine, table: Columns, longest: int, *, as_json: bool) -> None:
     if as_json:
         print_json(json_of(line.as_json()))
     else:
@@ -317,8 +324,8 @@ def _list_rows(shown: _Shown, *, as_json: bool) -> None:
         )
 
 
-def _event_table(shown: _Shown) -> "_Table":
-    return _Table(
+def _event_table(shown: _Shown) -> Columns:
+    return Columns(
         {"POSITION": shown.position_width, "TYPE": 25, "BYTES": 7, "WHAT": 4}, right={"BYTES"}
     )
 
@@ -366,31 +373,3 @@ def _json_group(group: Group, number: int | None) -> str:
 def _event_cells(line: EventLine, longest: int = SHORT) -> tuple[str, ...]:
     position = f"{line.file}:{line.offset}" if line.offset else f"{line.file}:-"
     return position, "  " * line.inner + line.type, str(line.size), line.summary(longest)
-
-
-class _Table:
-    """Aligned lines of cells, printed as they come: columns grow, and never shrink.
-
-    `widths` are the minimum widths, by title; the columns in `right` are right-aligned.
-    """
-
-    def __init__(self, widths: Mapping[str, int], *, right: AbstractSet[str]) -> None:
-        self._titles: tuple[str, ...] | None = tuple(widths)
-        self._right = [title in right for title in widths]
-        self._widths = list(widths.values())
-
-    def print(self, cells: tuple[str, ...]) -> None:
-        """Print a line, preceded by the line of titles the first time."""
-        self._widths = [
-            max(width, len(cell)) for width, cell in zip(self._widths, cells, strict=True)
-        ]
-        titles, self._titles = self._titles, None
-        if titles is not None:
-            print_line(self._joined(titles))
-        print_line(self._joined(cells))
-
-    def _joined(self, cells: tuple[str, ...]) -> str:
-        return "  ".join(
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(cells, self._widths, self._right, strict=True)
-        ).rstrip()

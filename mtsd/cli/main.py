@@ -12,6 +12,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from mtsd import __version__
+from mtsd.cli.complaint import complain
+from mtsd.cli.output import OutputError, flush
+from mtsd.cli.parser import CommandParser, did_you_mean
 from mtsd.model.build import COMPILED
 from mtsd.model.outcome.exit_status import ExitStatus
 
@@ -60,7 +63,55 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if sys.stderr is None:
         # It was closed. What is written to it must not end up in a file or socket opened later.
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
-    parser = argparse.ArgumentParser(
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["--"]:
+        del words[0]
+    status: int = ExitStatus.DONE
+    try:
+        try:
+            args = _parsed(words)
+            function: Callable[[argparse.Namespace], int] = args.run
+            status = function(args)
+        finally:
+            flush()
+    except BrokenPipeError:
+        if not _reader_is_gone():
+            raise
+        _write_no_more()
+    except OutputError as error:
+        _write_no_more()
+        complain(f"standard output cannot be written: {error.strerror}", ExitStatus.FAILED)
+        status = ExitStatus.FAILED
+    return status
+
+
+def _parsed(words: list[str]) -> argparse.Namespace:
+    """Read the words of a command. Raises SystemExit if they are wrong, or ask for help."""
+    parser = _parser()
+    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
+    first = words[0] if words else "--help"
+    if first in COMMANDS:
+        _register(first, subparsers)
+    elif first.startswith("-"):
+        if first.partition("=")[0] not in {"-h", "--help", "--version"}:
+            parser.error(f"COMMAND comes before its options, as in mtsd status {first}")
+        # Nothing of this is run: it is listed.
+        for command, purpose in COMMANDS.items():
+            subparsers.add_parser(command, help=purpose)
+    else:
+        near = did_you_mean(first, COMMANDS) or f"; there are {', '.join(COMMANDS)}"
+        parser.error(f"there is no command {first!r}{near}")
+    try:
+        return parser.parse_args(words)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # It prints its help by itself.
+        raise OutputError(error.errno, error.strerror) from None
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = CommandParser(
         prog="mtsd",
         description="A MySQL replica outside the server.",
         epilog=_EXAMPLE,
@@ -68,29 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     version = f"mtsd {__version__}{' (compiled)' if COMPILED else ''}"
     parser.add_argument("--version", action="version", version=version)
-    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    if words[:1] == ["--"]:
-        del words[0]
-    if words and words[0] in COMMANDS:
-        _register(words[0], subparsers)
-    else:
-        # Nothing of this is run: it is listed, or the word that is none of them is refused.
-        for command, purpose in COMMANDS.items():
-            subparsers.add_parser(command, help=purpose)
-    args = parser.parse_args(words)
-    function: Callable[[argparse.Namespace], int] = args.run
-    status: int = ExitStatus.DONE
-    try:
-        status = function(args)
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except BrokenPipeError:
-        if not _reader_is_gone():
-            raise
-        # The interpreter must not flush into it again at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return status
+    return parser
 
 
 def module_of(command: str) -> str:
@@ -104,6 +133,11 @@ def _reader_is_gone() -> bool:
     output = select.poll()
     output.register(sys.stdout, 0)
     return bool(output.poll(0))
+
+
+def _write_no_more() -> None:
+    """Let the interpreter not fail once more at its end, when it writes what is left."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _register(command: str, subparsers: "Subparsers") -> None:

@@ -11,6 +11,13 @@ from collections.abc import Callable
 from typing import TextIO
 
 
+class OutputError(OSError):
+    """What a command prints cannot be written: the disk is full, or a terminal is broken.
+
+    A reader that is gone (`| head`) is none: that is a BrokenPipeError.
+    """
+
+
 def printable(text: str) -> str:
     """Return the text on one line, with everything that is not printable escaped."""
     if text.isprintable():
@@ -57,6 +64,18 @@ def end_line() -> None:
     _write(sys.stderr, "", _escaped, flush=True)
 
 
+def flush() -> None:
+    """Write what is held back to standard output. Raises OutputError."""
+    if sys.stdout is None:
+        return
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(error.errno, error.strerror) from None
+
+
 def _write(
     out: TextIO, text: str, escaped: Callable[[str], str], *, end: str = "\n", flush: bool = False
 ) -> None:
@@ -66,6 +85,10 @@ def _write(
         # A terminal that does not know all characters. Nothing has been written.
         plain = "".join(char if char.isascii() else escaped(char) for char in text)
         print(plain, end=end, file=out, flush=flush)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(error.errno, error.strerror) from None
 
 
 def _escaped(char: str) -> str:

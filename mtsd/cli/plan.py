@@ -3,7 +3,6 @@
 import argparse
 import gc
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,8 +15,8 @@ from mtsd.binlog.groups.grouper import Grouper
 from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration, seconds, whole
 from mtsd.cli.complaint import complain
 from mtsd.cli.listing.listed_files import ListedFile, files_of_source, local_files
-from mtsd.cli.output import print_json, print_line
-from mtsd.cli.progress import ProgressLines
+from mtsd.cli.live.progress import ProgressLines
+from mtsd.cli.output import OutputError, flush, print_json, print_line
 from mtsd.config import Settings
 from mtsd.config.settings import ReplicaSettings
 from mtsd.model.errors import BinlogError, MtsdError
@@ -160,13 +159,13 @@ def run(args: argparse.Namespace) -> int:
         else:
             for line in lines(plan):
                 print_line(line)
-        sys.stdout.flush()
+        flush()
         if args.html or args.plots:
             _draw(plan, args.html, args.plots)
     except ModuleNotFoundError as error:
         name = str(error.name).partition(".")[0]
         return complain(_MISSING.format(name=name), ExitStatus.BAD_USAGE)
-    except BrokenPipeError:
+    except (BrokenPipeError, OutputError):
         raise
     except OSError as error:
         return complain(error, ExitStatus.BAD_USAGE)
