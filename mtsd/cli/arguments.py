@@ -42,7 +42,7 @@ def add_configuration(parser: argparse.ArgumentParser, *, default: str = _FOUND_
     """
     parser.add_argument(
         "--config",
-        type=Path,
+        type=named_path,
         metavar="FILE",
         help=f"TOML file of settings; config.example.toml documents them ({default})",
     )
@@ -55,6 +55,21 @@ def add_configuration(parser: argparse.ArgumentParser, *, default: str = _FOUND_
         metavar="KEY=VALUE",
         help="set one key, for example replica.parallel_workers=8; may be repeated",
     )
+
+
+def named_path(text: str) -> Path:
+    """Return the file or folder that an argument names: the type of such an argument.
+
+    An empty one, of a shell's variable that is not set, would be the folder that one is in.
+    """
+    return Path(named(text))
+
+
+def named(text: str) -> str:
+    """Return a name that is not empty: the type of an argument that is one."""
+    if not text:
+        raise argparse.ArgumentTypeError("a name is needed, and this is an empty one")
+    return text
 
 
 def seconds(least: float, most: float) -> Callable[[str], float]:
@@ -88,6 +103,13 @@ def whole(least: int, most: int = sys.maxsize) -> Callable[[str], int]:
         return int(text)
 
     return parsed
+
+
+def refuse_settings(args: argparse.Namespace) -> None:
+    """Raise SystemExit with status 2 if `--set` was given to a command that reads no settings."""
+    if args.overrides:
+        message = "--set is for the settings of a server: it has no effect without --config"
+        raise SystemExit(complain(message, ExitStatus.BAD_USAGE))
 
 
 def load_configuration(

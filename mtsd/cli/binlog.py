@@ -5,10 +5,17 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TypeVar
 
-from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration, whole
+from mtsd.cli.arguments import (
+    Subparsers,
+    add_configuration,
+    load_configuration,
+    named,
+    named_path,
+    refuse_settings,
+    whole,
+)
 from mtsd.cli.complaint import complain
 from mtsd.cli.listing.columns import Columns
 from mtsd.cli.listing.event_listing import SHORT, EventLine, event_lines
@@ -36,7 +43,7 @@ from mtsd.cli.output import (
     report,
 )
 from mtsd.config import Settings
-from mtsd.model.errors import BinlogError, MtsdError, NeedsPersonError
+from mtsd.model.errors import BinlogError, MtsdError
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.outcome.exit_status import ExitStatus
 from mtsd.model.position import Position, parse_position
@@ -54,8 +61,9 @@ example:
   mtsd binlog --rows --group 4711 --config config.toml
   mtsd binlog --rows --from binlog.000042:1507 --table shop.orders --limit 3 binlog.000042
 
-exit status: 0 all read, 1 the GTID, position or group is in none of the files, 2 a file cannot be
-opened, 3 a file is damaged or has unknown contents
+exit status: 0 all read; 1 the GTID, position or group is in none of the files; 2 bad usage or
+configuration, or a file cannot be opened; 3 a file is damaged or has unknown contents, or a server
+cannot be asked
 """
 
 Parsed = TypeVar("Parsed")
@@ -79,7 +87,7 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument(
         "files",
         nargs="*",
-        type=Path,
+        type=named_path,
         metavar="FILE",
         help="a binary log file; with --config, or without any, those of the source",
     )
@@ -125,6 +133,7 @@ def register(subparsers: Subparsers) -> None:
     )
     add(
         "--database",
+        type=named,
         action="append",
         default=[],
         metavar="DB",
@@ -158,6 +167,7 @@ def run(args: argparse.Namespace) -> int:
     """List the files and return the exit status."""
     try:
         if args.files and args.config is None:
+            refuse_settings(args)
             files: Sequence[ListedFile] = local_files(args.files)
             selection = _selection(args, None)
         else:
@@ -197,10 +207,11 @@ def _selection(args: argparse.Namespace, settings: Settings | None) -> Selection
     if args.group is None:
         return selection
     if settings is None:
-        raise NeedsPersonError(
+        message = (
             "--group needs the source's binary log (--config, and no FILE of this machine): numbers"
             " count a channel's groups, which the position on the target is needed for"
         )
+        raise SystemExit(complain(message, ExitStatus.BAD_USAGE))
     place = asyncio.run(place_of_group(settings, args.group))
     if isinstance(place, Position):
         return replace(selection, end=place)
@@ -256,10 +267,15 @@ class _Shown:
             if groups.ended:
                 return
         if not groups.found and self._selection.named:
-            names = f"{self.files[0].name} to {self.files[-1].name}" if self.files else "any file"
-            raise NothingFoundError(f"{self._selection.named} is not in {names}")
+            raise NothingFoundError(f"{self._selection.named} is not in {self._names()}")
+        if not groups.found:
+            report(f"no group of {self._names()} fulfils all that was asked for")
         if groups.found and groups.left:
             report(f"warning: {groups.left} is in none of them")
+
+    def _names(self) -> str:
+        names = list(dict.fromkeys((self.files[0].name, self.files[-1].name) if self.files else ()))
+        return " to ".join(names) or "any file"
 
 
 def _list_groups(shown: _Shown, *, as_json: bool) -> None:

@@ -2,11 +2,23 @@
 
 import argparse
 
-from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
+from mtsd.cli.arguments import (
+    Subparsers,
+    add_configuration,
+    load_configuration,
+    named,
+    whole,
+)
 from mtsd.cli.complaint import complain
 from mtsd.cli.distribution_lines import described
 from mtsd.cli.output import print_line
-from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, fetch_status, post
+from mtsd.control.client import (
+    NONE_ANSWERS,
+    DaemonRefusedError,
+    DaemonUnavailableError,
+    fetch_status,
+    post,
+)
 from mtsd.control.status import DistributionStatus
 from mtsd.model.outcome.exit_status import ExitStatus
 
@@ -18,7 +30,8 @@ example:
   mtsd distribute show --config config.toml
 
 What is changed here holds until the daemon ends; what is to stay belongs in the configuration.
-exit status: 0; 1 the daemon does not answer; 3 it refuses; 4 none is running
+exit status: 0 done; 1 the daemon does not answer; 2 bad usage or configuration; 3 it refuses;
+4 none is running
 """
 
 
@@ -45,7 +58,7 @@ def register(subparsers: Subparsers) -> None:
         actions, "weigh", "say how many others a database counts for, to balance", " shop 5"
     )
     _databases(weigh)
-    weigh.add_argument("weight", type=int, metavar="WEIGHT", help="1, the default, to 1000")
+    weigh.add_argument("weight", type=whole(0), metavar="WEIGHT", help="1, the default, to 1000")
     freeze = _action(
         actions, "freeze", "let a worker begin nothing more; what depends on it waits", " 2"
     )
@@ -69,11 +82,11 @@ def _action(
 
 
 def _databases(action: argparse.ArgumentParser, number: int | str = 1) -> None:
-    action.add_argument("databases", nargs=number, metavar="DATABASE")
+    action.add_argument("databases", nargs=number, type=named, metavar="DATABASE")
 
 
 def _worker(action: argparse.ArgumentParser) -> None:
-    action.add_argument("worker", type=int, metavar="WORKER", help="its number, from 1")
+    action.add_argument("worker", type=whole(0), metavar="WORKER", help="its number, from 1")
 
 
 def _distribute(args: argparse.Namespace) -> int:
@@ -94,7 +107,7 @@ def _distribute(args: argparse.Namespace) -> int:
     except DaemonUnavailableError as error:
         return complain(error, ExitStatus.FAILED)
     if distribution is None:
-        return complain(f"no daemon answers on {socket}", ExitStatus.NOT_RUNNING)
+        return complain(NONE_ANSWERS.format(socket), ExitStatus.NOT_RUNNING)
     for name, value in described(distribution) or [("distribution", "nothing is set by hand")]:
         print_line(f"{name:<12}  {value}")
     return ExitStatus.DONE

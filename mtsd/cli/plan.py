@@ -12,7 +12,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from mtsd.binlog.groups.grouper import Grouper
-from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration, seconds, whole
+from mtsd.cli.arguments import (
+    Subparsers,
+    add_configuration,
+    load_configuration,
+    named_path,
+    refuse_settings,
+    seconds,
+    whole,
+)
 from mtsd.cli.complaint import complain
 from mtsd.cli.listing.listed_files import ListedFile, files_of_source, local_files
 from mtsd.cli.live.progress import ProgressLines
@@ -63,8 +71,8 @@ example:
 weigh: it replicates, from where the last one stopped, and needs a backlog. How long that lasts is
 told first, and each point is kept. Points are also what `mtsd status --json` prints.
 
-exit status: 0 done; 2 a file cannot be opened, or something is missing; 3 a file is damaged, or
-the daemon could not be measured
+exit status: 0 done; 2 bad usage or configuration, a file cannot be opened, or something is missing;
+3 a file is damaged, the source cannot be asked, or the daemon could not be measured
 """
 
 
@@ -80,20 +88,20 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument(
         "files",
         nargs="*",
-        type=Path,
+        type=named_path,
         metavar="FILE",
         help="a binary log file; with --config the name of one on the source, or none for all",
     )
     add_configuration(parser, default="default: none, FILEs are read")
     parser.add_argument(
         "--record",
-        type=Path,
+        type=named_path,
         metavar="PARQUET",
         help="keep the recorded groups in this file, or use it if it is there",
     )
     parser.add_argument(
         "--points",
-        type=Path,
+        type=named_path,
         action="append",
         default=[],
         metavar="JSON",
@@ -105,13 +113,17 @@ def register(subparsers: Subparsers) -> None:
         metavar="SECONDS",
         help="measure three points, each so long",
     )
-    for name, default, most in (
-        ("--workers", _WORKERS, _MOST_WORKERS),
-        ("--batches", _BATCHES, _MOST_GROUPS),
+    for name, default, most, what in (
+        ("--workers", _WORKERS, _MOST_WORKERS, "parallel_workers to try"),
+        ("--batches", _BATCHES, _MOST_GROUPS, "batch_groups to try"),
     ):
         shown = ",".join(map(str, default))
         parser.add_argument(
-            name, type=_numbers(most), default=default, metavar="N,N", help=f"default: {shown}"
+            name,
+            type=_numbers(most),
+            default=default,
+            metavar="N,N",
+            help=f"{what} (default: {shown})",
         )
     parser.add_argument(
         "--groups",
@@ -135,8 +147,8 @@ def register(subparsers: Subparsers) -> None:
     )
     parser.add_argument("--master", default="local[*]", help="Spark's (default: local[*])")
     parser.add_argument("--json", action="store_true", help="print a JSON object")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with plots")
-    parser.add_argument("--plots", type=Path, metavar="FOLDER", help="write plots as PNG")
+    parser.add_argument("--html", type=named_path, metavar="FILE", help="write a page with plots")
+    parser.add_argument("--plots", type=named_path, metavar="FOLDER", help="write plots as PNG")
     parser.set_defaults(run=run)
 
 
@@ -147,6 +159,8 @@ def run(args: argparse.Namespace) -> int:
             "name a FILE, the source with --config, or a --record that is there",
             ExitStatus.BAD_USAGE,
         )
+    if args.config is None:
+        refuse_settings(args)
     if args.measure and args.config is None:
         return complain("--measure needs --config: it runs that daemon", ExitStatus.BAD_USAGE)
     wrong = _unwritable(args)

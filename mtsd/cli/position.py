@@ -5,7 +5,12 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
 
-from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
+from mtsd.cli.arguments import (
+    Subparsers,
+    add_configuration,
+    load_configuration,
+    named_path,
+)
 from mtsd.cli.complaint import complain
 from mtsd.cli.output import print_line, report
 from mtsd.config import Settings
@@ -32,16 +37,22 @@ example:
   mtsd position reset --config config.toml
   mtsd position adopt --config config.toml
 
+All but show require the daemon to be stopped.
+
+set and reset change nothing but the position: what lies between the old and the new one is applied
+again, or never. set says what that is, and asks for --back or --forward where a channel has begun.
+If a group is in doubt, both refuse, and --drop-doubt makes them forget it; what a split transaction
+has left prepared is committed or rolled back before.
+
+set --from takes the place out of a copy: COPY is a dump by mysqldump or mariadb-dump, mydumper's
+metadata, MySQL Shell's @.json, xtrabackup_binlog_info, what SHOW REPLICA STATUS\\G prints, a folder
+with one of these, or - for standard input; the words clone and replica mean what the target itself
+was cloned from, and the place that its own replica has stopped at.
+
 adopt is for position tables that were copied to another server together with the data: they go on
-as a replica of its own. All but show require the daemon to be stopped. set and reset change nothing
-but the position: what lies between the old and the new one is applied again, or never. set says
-what that is, and asks for --back or --forward where a channel has begun. set --from takes the place
-out of a copy: FILE is a dump by mysqldump or mariadb-dump, mydumper's metadata, MySQL Shell's
-@.json, xtrabackup_binlog_info, what SHOW REPLICA STATUS\\G prints, a folder with one of these, or -
-for standard input; the words clone and replica mean what the target itself was cloned from, and the
-place that its own replica has stopped at. Only what a split
-transaction has left prepared is committed or rolled back before. If a group is in doubt, they
-refuse, and --drop-doubt makes them forget it. exit status: 0; 3 if it is refused
+as a replica of its own.
+
+exit status: 0 done; 2 bad usage or configuration; 3 refused, or a server cannot be asked
 """
 
 
@@ -67,6 +78,7 @@ def register(subparsers: Subparsers) -> None:
     where.add_argument(
         "--from",
         dest="copy",
+        type=named_path,
         metavar="COPY",
         help="after a copy: its FILE or folder, - for standard input, clone, or replica",
     )
@@ -110,7 +122,9 @@ def _action(
     action = actions.add_parser(
         name,
         help=summary,
-        epilog=f"example:\n  mtsd position {name}{arguments} --config config.toml",
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=f"example:\n  mtsd position {name}{arguments} --config config.toml\n\n"
+        "mtsd position --help says more.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_configuration(action)
@@ -130,6 +144,8 @@ def _place(text: str) -> Start:
 
 def _set(args: argparse.Namespace) -> int:
     settings = load_configuration(args).settings
+    if args.although_missing and args.copy is None:
+        return complain("--although-missing is for --from COPY", ExitStatus.BAD_USAGE)
     meant = Meant(
         args.back, args.forward, args.despite_executed, args.drop_doubt, args.although_missing
     )
@@ -140,10 +156,10 @@ def _set(args: argparse.Namespace) -> int:
     return _change(set_position(settings, place, meant, dry_run=args.dry_run), args.dry_run)
 
 
-def _copies(named: str) -> Copies:
-    if named in {each.value for each in OnTarget}:
-        return OnTarget(named)
-    return read_copied(Path(named))
+def _copies(named: Path) -> Copies:
+    if str(named) in {each.value for each in OnTarget}:
+        return OnTarget(str(named))
+    return read_copied(named)
 
 
 def _reset(args: argparse.Namespace) -> int:

@@ -20,7 +20,8 @@ example:
 A group that commits implicitly, such as DDL, was interrupted, and nothing on the target shows
 whether it was applied. Look at the target, and state the outcome here; the next start of mtsd
 follows it. Without arguments the groups are listed, also while the daemon is running; to settle one
-it has to be stopped. exit status: 0; 3 if it is refused
+it has to be stopped.
+exit status: 0 done; 2 bad usage or configuration; 3 refused, or a server cannot be asked
 """
 
 

@@ -29,7 +29,7 @@ counts as executed without being applied, and who skipped it and why is recorded
 (slave_skipped_group). Only the group that stopped the replica can be skipped; without arguments,
 that group and previously skipped ones are listed, also while the daemon is running. To skip one it
 has to be stopped. Later groups that depend on it may fail: compare the servers.
-exit status: 0; 2 bad usage; 3 if it is refused
+exit status: 0 done; 2 bad usage or configuration; 3 refused, or a server cannot be asked
 """
 
 

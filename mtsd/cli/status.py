@@ -66,8 +66,7 @@ def _status(args: argparse.Namespace) -> int:
         _show(status, as_json=args.json)
         return exit_status(status)
     why = f"none answers on {socket}" if socket else "status.socket is empty, so none can be asked"
-    report(f"no daemon: {why}; this is what the target holds")
-    return _show_stored(settings, as_json=args.json)
+    return _show_stored(settings, f"no daemon: {why}", as_json=args.json)
 
 
 def exit_status(status: Status, *, stored: bool = False) -> ExitStatus:
@@ -85,19 +84,22 @@ def exit_status(status: Status, *, stored: bool = False) -> ExitStatus:
     return ExitStatus.NOT_CONNECTED
 
 
-def _show_stored(settings: Settings, *, as_json: bool) -> int:
+def _show_stored(settings: Settings, why: str, *, as_json: bool) -> int:
     # Most of what this command would import, and not needed where a daemon answers.
     from mtsd.operations.stored_status import read_stored, status_of_note  # noqa: PLC0415
 
     try:
         status = asyncio.run(read_stored(settings))
     except MtsdError as error:
+        report(why)
         complain(error, ExitStatus.FAILED)
         note = status_of_note(settings)
         if note is None:
             return ExitStatus.FAILED
+        report("this is what the last daemon has left beside its socket")
         _show(note, as_json=as_json, whole=False)
         return exit_status(note, stored=True)
+    report(f"{why}; this is what the target holds")
     _show(status, as_json=as_json)
     return exit_status(status, stored=True)
 

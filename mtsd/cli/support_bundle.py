@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
+from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration, named_path
 from mtsd.cli.complaint import complain
 from mtsd.cli.output import print_line
 from mtsd.model.outcome.exit_status import ExitStatus
@@ -20,7 +20,9 @@ example:
 Settings, status, metrics, check, position tables, variables of both servers, versions and the end
 of the log, in a compressed tar that only you can read. Passwords are replaced; names, and what has
 stopped the replica, are not: look through it before you give it away. Nothing is changed, and a
-daemon may be running. exit status: 0, also if a part could not be had; 1 if it cannot be written
+daemon may be running.
+exit status: 0 written, also if a part could not be had; 1 it cannot be written; 2 bad usage or
+configuration
 """
 
 
@@ -35,13 +37,17 @@ def register(subparsers: Subparsers) -> None:
     add_configuration(parser)
     parser.add_argument(
         "--output",
-        type=Path,
+        type=named_path,
         metavar="FILE",
         help="a file that is not there yet (default: mtsd-support-TIME.tar.gz in this folder)",
     )
-    parser.add_argument("--log", type=Path, metavar="FILE", help="the log, if it is in a file")
     parser.add_argument(
-        "--unit", default="mtsd", help="else the systemd unit in whose journal it is (%(default)s)"
+        "--log", type=named_path, metavar="FILE", help="the log, if it is in a file"
+    )
+    parser.add_argument(
+        "--unit",
+        default="mtsd",
+        help="else the systemd unit in whose journal it is (default: %(default)s)",
     )
     parser.set_defaults(run=_bundle)
 

@@ -20,7 +20,13 @@ from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
 from mtsd.cli.complaint import complain
 from mtsd.cli.live.screen import screen
 from mtsd.cli.live.view import NO_RATES, View, keys_of, pressed, rates
-from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, fetch_status, post
+from mtsd.control.client import (
+    NONE_ANSWERS,
+    DaemonRefusedError,
+    DaemonUnavailableError,
+    fetch_status,
+    post,
+)
 from mtsd.control.status import Status
 from mtsd.model.outcome.exit_status import ExitStatus
 
@@ -29,7 +35,8 @@ example:
   mtsd top --config /etc/mtsd/config.toml
 
 keys: q quit, j and k choose a worker, enter looks into it, f freezes it or lets it go on
-exit status: 0; 1 the daemon does not answer; 2 bad usage or configuration; 4 none is running
+exit status: 0 ended by a key; 1 the daemon does not answer; 2 bad usage or configuration; 4 none
+is running
 """
 _KEY_BYTES: Final = 64
 _SHORTEST_S: Final = 0.1
@@ -63,7 +70,7 @@ def _top(args: argparse.Namespace) -> int:
     try:
         status = fetch_status(socket)
         if status is None:
-            return complain(f"no daemon answers on {socket}", ExitStatus.NOT_RUNNING)
+            return complain(NONE_ANSWERS.format(socket), ExitStatus.NOT_RUNNING)
         with _keys_at_once():
             _watch(socket, status, args.interval)
     except (DaemonRefusedError, DaemonUnavailableError) as error:

@@ -5,10 +5,14 @@ import json
 import socket
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from mtsd.control.routes import JSON
 from mtsd.control.status import Status
 from mtsd.model.errors import MtsdError
+
+NONE_ANSWERS: Final = "no daemon answers on {}; `mtsd status` says how the last one has ended"
+"""What a command says that can do nothing without one; of the socket."""
 
 
 class DaemonUnavailableError(MtsdError):

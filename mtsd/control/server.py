@@ -115,7 +115,9 @@ def _remove_stale(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(mode):
-        raise StatusSocketError(f"{path} exists and is not a socket: it is left as it is")
+        raise StatusSocketError(
+            f"{path} exists and is not a socket: remove it, or set another [status] socket"
+        )
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(_TIMEOUT)
         try:

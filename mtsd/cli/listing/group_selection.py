@@ -159,6 +159,8 @@ class GroupPlace(NamedTuple):
 
 def wanted_gtids(text: str) -> GtidSet:
     """Parse a set of GTIDs, in which one of a MariaDB is only itself. Raises ValueError."""
+    if not text.strip():
+        raise ValueError("a GTID set is needed")
     parts = "".join(text.split()).split(",")
     return GtidSet.parse(",".join(_OF_MARIADB.sub(r"\1:\2", part) for part in parts))
 

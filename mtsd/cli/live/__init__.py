@@ -1,1 +1,1 @@
-"""What `mtsd top` shows, and the keys it knows."""
+"""What a terminal shows of what goes on: `mtsd top` with its keys, and the progress of a plan."""

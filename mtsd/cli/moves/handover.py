@@ -14,7 +14,6 @@ from mtsd.cli.moves.moving import (
     run_move,
 )
 from mtsd.cli.output import print_line
-from mtsd.model.errors import MtsdError
 from mtsd.model.outcome.exit_status import ExitStatus
 from mtsd.operations.move.handover import OwnReplica, handover
 
@@ -30,7 +29,7 @@ fenced off, the target is told what it has, and its own replica is configured fr
 started. If that does not run for --watch seconds without an error, or with Ctrl-C, all is put back,
 and mtsd goes on after what it has applied. mtsd has to be stopped before. --admin-user is an
 account of the target that may configure and start a replica; it is not kept.
-exit status: 0; 2 bad usage; 3 if it is refused, or was put back
+exit status: 0 done; 2 bad usage or configuration; 3 refused, or put back
 """
 
 
@@ -58,7 +57,7 @@ def register(subparsers: Subparsers) -> None:
         type=whole(1, 65535),
         default=0,
         metavar="PORT",
-        help="(default: [source] port)",
+        help="its port (default: [source] port)",
     )
     parser.add_argument(
         "--replica-channel", default="", metavar="NAME", help="its channel (default: without name)"
@@ -75,17 +74,14 @@ def register(subparsers: Subparsers) -> None:
 
 def _handover(args: argparse.Namespace) -> int:
     settings = load_configuration(args).settings
-    try:
-        admin, how = account(args, "admin"), how_to_move(args, "handover")
-        own = OwnReplica(
-            account(args, "replica"),
-            args.replica_host,
-            args.replica_port,
-            args.replica_channel,
-            args.watch,
-        )
-    except MtsdError as error:
-        return complain(error, ExitStatus.NEEDS_PERSON)
+    admin, how = account(args, "admin"), how_to_move(args, "handover")
+    own = OwnReplica(
+        account(args, "replica"),
+        args.replica_host,
+        args.replica_port,
+        args.replica_channel,
+        args.watch,
+    )
     if how.execute and admin is None:
         return complain("--execute needs --admin-user NAME", ExitStatus.BAD_USAGE)
     return run_move(lambda: handover(settings, admin, own, how, print_line), how)

@@ -10,11 +10,11 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Final
 
-from mtsd.cli.arguments import add_configuration, seconds
+from mtsd.cli.arguments import add_configuration, named_path, seconds
 from mtsd.cli.complaint import complain
 from mtsd.cli.output import print_line
 from mtsd.config import account_variable, secret_of, unreadable
-from mtsd.model.errors import MtsdError, NeedsPersonError
+from mtsd.model.errors import MtsdError
 from mtsd.model.outcome.exit_status import ExitStatus
 from mtsd.operations.move.admin import Admin
 from mtsd.operations.move.how import HowToMove
@@ -47,7 +47,7 @@ def add_moving(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--report",
-        type=Path,
+        type=named_path,
         metavar="FILE",
         help="where to write what was done, with times (default: mtsd-COMMAND-TIME.txt here)",
     )
@@ -58,7 +58,7 @@ def add_account(parser: argparse.ArgumentParser, option: str, what: str) -> None
     parser.add_argument(f"--{option}-user", metavar="NAME", help=what)
     parser.add_argument(
         f"--{option}-password-file",
-        type=Path,
+        type=named_path,
         metavar="FILE",
         help=f"its password (default: ${account_variable(option)}, else it is asked for)",
     )
@@ -67,21 +67,23 @@ def add_account(parser: argparse.ArgumentParser, option: str, what: str) -> None
 def account(args: argparse.Namespace, option: str) -> Admin | None:
     """Return the account that was given, None if none was.
 
-    A password is never an argument: everybody on the machine can read those. Raises
-    NeedsPersonError if its file cannot be read.
+    A password is never an argument: everybody on the machine can read those. If its file cannot be
+    read, says so on standard error, and raises SystemExit with status 2.
     """
     prefix = option.replace("-", "_")
     user: str | None = getattr(args, f"{prefix}_user")
     file: Path | None = getattr(args, f"{prefix}_password_file")
     if user is None:
         if file is not None:
-            raise NeedsPersonError(f"--{option}-password-file needs --{option}-user")
+            message = f"--{option}-password-file needs --{option}-user"
+            raise SystemExit(complain(message, ExitStatus.BAD_USAGE))
         return None
     if file is not None:
         try:
             return Admin(user, secret_of(file))
         except (OSError, UnicodeDecodeError) as error:
-            raise NeedsPersonError(str(unreadable(file, error, "command line"))) from None
+            message = f"--{option}-password-file: {unreadable(file, error, 'command line')}"
+            raise SystemExit(complain(message, ExitStatus.BAD_USAGE)) from None
     if (given := os.environ.get(account_variable(option))) is not None:
         return Admin(user, given)
     if sys.stdin is not None and sys.stdin.isatty():

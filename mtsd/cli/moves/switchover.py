@@ -2,10 +2,18 @@
 
 import argparse
 import os
+import shlex
+import shutil
 from pathlib import Path
 from typing import Final
 
-from mtsd.cli.arguments import Subparsers, configuration_file, load_configuration, seconds
+from mtsd.cli.arguments import (
+    Subparsers,
+    configuration_file,
+    load_configuration,
+    named_path,
+    seconds,
+)
 from mtsd.cli.complaint import complain
 from mtsd.cli.moves.moving import (
     LONGEST_S,
@@ -17,9 +25,8 @@ from mtsd.cli.moves.moving import (
 )
 from mtsd.cli.output import print_line
 from mtsd.config import ConfigurationError, load
-from mtsd.model.errors import MtsdError
 from mtsd.model.outcome.exit_status import ExitStatus
-from mtsd.operations.move.daemons import DaemonOf, Replication
+from mtsd.operations.move.daemons import CONFIG, NAME, DaemonOf, Replication
 from mtsd.operations.move.switch_work import SwitchWishes
 from mtsd.operations.move.switchover import SwitchAdmins, switchover
 
@@ -36,7 +43,7 @@ replicates in the other direction from then on: it runs before the application i
 --execute it only looks. Whatever fails before that is put back: writers stay where they were.
 --back is the same in the other direction. --start is the command that starts a daemon: {config} is
 its file's path, {name} that file's name without .toml.
-exit status: 0; 2 bad usage; 3 if it is refused, or was put back
+exit status: 0 done; 2 bad usage or configuration; 3 refused, or put back
 """
 
 
@@ -51,14 +58,17 @@ def register(subparsers: Subparsers) -> None:
     add_moving(parser)
     parser.add_argument(
         "--reverse-config",
-        type=Path,
+        type=named_path,
         required=True,
         metavar="FILE",
         help="settings of the replication in the other direction, from this file alone",
     )
     parser.add_argument("--back", action="store_true", help="switch back")
     parser.add_argument(
-        "--start", default="", metavar="COMMAND", help="what starts the daemon of {config}"
+        "--start",
+        type=_command,
+        metavar="COMMAND",
+        help="what starts a daemon: see below",
     )
     add_account(parser, "admin-source", "account of [source] that may set read_only")
     add_account(parser, "admin", "account of [target] that may set read_only")
@@ -72,7 +82,7 @@ def register(subparsers: Subparsers) -> None:
             type=seconds(0, LONGEST_S),
             default=default,
             metavar="SECONDS",
-            help=f"{what} (%(default)g)",
+            help=f"{what} (default: %(default)g)",
         )
     parser.add_argument("--kill", action="store_true", help="end writers that take longer")
     parser.add_argument(
@@ -82,6 +92,18 @@ def register(subparsers: Subparsers) -> None:
         "--put-back", action="store_true", help="put back a switch whose command was killed"
     )
     parser.set_defaults(run=_switchover)
+
+
+def _command(text: str) -> str:
+    """Return a command that can be split into words: with --execute, that is done in the pause."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text[:80]!r}: {error}") from None
+    program = words[0] if words else ""
+    if not any(each in program for each in (CONFIG, NAME)) and shutil.which(program) is None:
+        raise argparse.ArgumentTypeError(f"{text[:80]!r}: there is no program {program!r}")
+    return text
 
 
 def _switchover(args: argparse.Namespace) -> int:
@@ -94,11 +116,8 @@ def _switchover(args: argparse.Namespace) -> int:
         for problem in error.problems:
             complain(f"--reverse-config: {problem}", ExitStatus.BAD_USAGE)
         return ExitStatus.BAD_USAGE
-    try:
-        source, target = account(args, "admin-source"), account(args, "admin")
-        how = how_to_move(args, "switchover")
-    except MtsdError as error:
-        return complain(error, ExitStatus.NEEDS_PERSON)
+    source, target = account(args, "admin-source"), account(args, "admin")
+    how = how_to_move(args, "switchover")
     if how.execute and (source is None or target is None or not args.start):
         return complain(
             "--execute needs --admin-source-user, --admin-user and --start", ExitStatus.BAD_USAGE
@@ -109,8 +128,9 @@ def _switchover(args: argparse.Namespace) -> int:
     )  # fmt: skip
     log = (how.report or Path("mtsd-switchover.txt")).with_suffix(".daemons.log")
     config = configuration_file(args, os.environ).absolute()
-    forth = DaemonOf(Replication(settings, config), args.start, log)
-    back = DaemonOf(Replication(reversed_settings, reverse.absolute()), args.start, log)
+    start: str = args.start or ""
+    forth = DaemonOf(Replication(settings, config), start, log)
+    back = DaemonOf(Replication(reversed_settings, reverse.absolute()), start, log)
     admins = SwitchAdmins(source, target)
     if args.back:
         forth, back, admins = back, forth, SwitchAdmins(target, source)

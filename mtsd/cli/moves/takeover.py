@@ -6,7 +6,6 @@ from mtsd.cli.arguments import Subparsers, load_configuration
 from mtsd.cli.complaint import complain
 from mtsd.cli.moves.moving import account, add_account, add_moving, how_to_move, run_move
 from mtsd.cli.output import print_line
-from mtsd.model.errors import MtsdError
 from mtsd.model.outcome.exit_status import ExitStatus
 from mtsd.operations.move.takeover import takeover
 
@@ -20,7 +19,7 @@ replica of the target is stopped, its place becomes mtsd's position, and its con
 removed. If something fails, or with Ctrl-C, the own replica is started again as it was. mtsd must
 be stopped, and is to be started afterwards. --admin-user is an account of the target that may
 STOP, START and RESET REPLICA; it is not kept.
-exit status: 0; 2 bad usage; 3 if it is refused, or was put back
+exit status: 0 done; 2 bad usage or configuration; 3 refused, or put back
 """
 
 
@@ -39,10 +38,7 @@ def register(subparsers: Subparsers) -> None:
 
 def _takeover(args: argparse.Namespace) -> int:
     settings = load_configuration(args).settings
-    try:
-        admin, how = account(args, "admin"), how_to_move(args, "takeover")
-    except MtsdError as error:
-        return complain(error, ExitStatus.NEEDS_PERSON)
+    admin, how = account(args, "admin"), how_to_move(args, "takeover")
     if how.execute and admin is None:
         return complain("--execute needs --admin-user NAME", ExitStatus.BAD_USAGE)
     return run_move(lambda: takeover(settings, admin, how, print_line), how)

@@ -25,7 +25,6 @@ from tests.binlog.transactions import begin, in_stream, rows, table_map, xid
 Found = dict[str, Any]
 NOT_FOUND = 1
 MISSING = "3e11fa47-71ca-11e1-9e33-c80aa9429562:7"
-REFUSED = 3
 
 
 class Listing:
@@ -142,10 +141,6 @@ def test_by_table_and_database(listing: Listing) -> None:
     kinds = {group["kind"] for group in listing.groups("--table", f"{table[0]}.none")}
     assert "ddl" in kinds
     assert "rows" not in kinds
-
-
-def test_a_number_needs_the_channel(listing: Listing) -> None:
-    assert "--group needs the source's binary log" in listing.of("--group", "7", status=REFUSED)
 
 
 def test_where_a_number_leads() -> None:

@@ -58,8 +58,8 @@ class Kind(KindOfLine):
     )
     SERVER_REFUSES = error(
         "{server} connection",
-        "the server refuses the login of {user}: {reason}",
-        "do what the message says, on the server",
+        "{user} cannot log in: {reason}",
+        "do what the message says",
     )
     CONNECTION_LOST = error(
         "{server} connection",
