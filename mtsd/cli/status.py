@@ -116,6 +116,8 @@ def lines(status: Status, *, whole: bool = True) -> Iterator[str]:
     """Yield the human-readable lines of a status; not `whole`: the target was not asked."""
     running = status.state not in {"stopped", "failed"}
     state = f"{status.state}: {status.doing}" if status.doing else str(status.state)
+    if status.state == "waiting":
+        state += "; once that is over, it goes on"
     facts = [
         ("state", state),
         ("source", status.source + source_in_words(status)),
@@ -309,6 +311,8 @@ def _target_waits(status: Status) -> Iterator[str]:
             ],
             ">><>>",
         )
+        # A lock on rows, on a table's definition or on the server: only the target knows.
+        yield "what for: SHOW FULL PROCESSLIST there, by the number of the connection"
 
 
 def _partitions(status: Status) -> Iterator[str]:

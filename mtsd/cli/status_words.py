@@ -45,14 +45,16 @@ def _connection_in_words(connection: ConnectionStatus, doing: str = "") -> str:
         if error is None or error.text in doing:
             return found
         return f"{found}, before that: {_error(error)}"
-    parts = [f", not connected since {connection.since}"]
-    if connection.last_error is not None:
-        parts[0] += f": {_error(connection.last_error)}"
+    tried: list[str] = []
     if connection.attempts:
-        parts.append(f"{connection.attempts} attempt{'s' if connection.attempts > 1 else ''}")
+        tried.append(f"{connection.attempts} attempt{'s' if connection.attempts > 1 else ''}")
     if connection.next_in is not None:
-        parts.append(f"next in {connection.next_in:.1f} s")
-    return ", ".join(parts)
+        tried.append(f"next in {connection.next_in:.1f} s")
+    words = f", not connected since {connection.since}"
+    if tried:
+        # Not after the error, which ends with what a person has to do.
+        words += f" ({', '.join(tried)})"
+    return words if connection.last_error is None else f"{words}: {_error(connection.last_error)}"
 
 
 def _error(error: ErrorStatus) -> str:

@@ -95,7 +95,8 @@ def _ask(path: Path, method: str, target: str, body: bytes | None, timeout: floa
         return None
     except TimeoutError as error:
         raise DaemonUnavailableError(
-            f"the daemon on {path} did not answer within {timeout:g} s"
+            f"the daemon on {path} did not answer within {timeout:g} s: it is stopped (SIGSTOP), or"
+            " its machine is very busy; its log says what it did last"
         ) from error
     except ConnectionError as error:
         raise _GoneError(

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from mtsd.apply.position.failed_groups import SkippedGroup
 
 NOT_SAID: Final = (
-    "the last daemon did not say why it ended: it was killed, or its machine went down"
+    "the last daemon did not say why it ended: it was killed, or its machine went down; the next"
+    " start goes on from here"
 )
 """What a status without a daemon says if nobody knows why there is none."""
 HELD: Final = (

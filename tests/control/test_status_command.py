@@ -177,7 +177,7 @@ def test_who_is_away_and_why() -> None:
     )  # fmt: skip
     told = list(lines(status))
     assert told[1] == (
-        f"source    s, not connected since {WHEN}: connection lost, 3 attempts, next in 2.1 s"
+        f"source    s, not connected since {WHEN} (3 attempts, next in 2.1 s): connection lost"
     )
     assert told[2] == f"target    t, connected since {WHEN}, before that: The table 't' is full"
     # It stands there already.
@@ -227,13 +227,16 @@ def test_who_waits_for_the_target_and_what_a_start_is_at() -> None:
         WorkerStatus(3, "applying", target_wait=TargetWaitStatus(70.0, "BINLOG", 12)),
     )
     told = list(lines(Status("running", "s", "t", workers=workers)))
-    assert told[-3:] == [
+    assert told[-4:] == [
         "target awaited by worker     for  at      connection     group  kind  databases",
         "                       2   7.3 s  COMMIT          11         8  ddl   s",
         "                       3  70.0 s  BINLOG          12  streamed",
+        "what for: SHOW FULL PROCESSLIST there, by the number of the connection",
     ]
     told = list(lines(Status("recovering", "s", "t", doing="takes the channel")))
     assert told[0] == "state     recovering: takes the channel"
+    told = list(lines(Status("waiting", "s", "t", doing="the target is read-only")))
+    assert told[0] == "state     waiting: the target is read-only; once that is over, it goes on"
 
 
 def test_a_stop_and_what_was_skipped_before() -> None:

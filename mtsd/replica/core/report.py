@@ -67,7 +67,8 @@ def wrong_position(error: MtsdError, number: int, first: int) -> str:
         " position may be wrong. First compare the row on both servers, and"
         f" {command('position', 'show')} with what the target holds: was the position set or"
         " restored, or has another replica run?"
-        " Then continue elsewhere with mtsd position set; skip nothing. If the position is right: "
+        " Then continue elsewhere with mtsd position set; skip nothing. If the position is right,"
+        " do the following. "
     )
 
 
