@@ -1,7 +1,7 @@
 """One run of the replica, once it has started: to a stop, a failure or the loss of the target."""
 
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import replace
 from time import process_time
 
@@ -22,6 +22,7 @@ from mtsd.replica.core.endpoints import endpoint
 from mtsd.replica.core.limits import distribution_of, limits_of
 from mtsd.replica.run.checkpointer import Checkpointer
 from mtsd.replica.run.dispatch import Dispatcher
+from mtsd.replica.run.executed_readings import ExecutedReadings
 from mtsd.replica.run.key_readings import KeyReadings
 from mtsd.replica.run.policy_choice import PolicyInForce
 from mtsd.replica.run.semi_sync_watch import SemiSyncWatch
@@ -71,7 +72,7 @@ class Replica:
         dispatcher: Dispatcher,
         checkpointer: Checkpointer,
         reached: FaultHook,
-        readings: KeyReadings | None = None,
+        readings: Sequence[KeyReadings | ExecutedReadings] = (),
         *,
         repair: Repair | None = None,
         skipped_ever: tuple[SkippedGroup, ...] = (),
@@ -128,9 +129,7 @@ class Replica:
         if self._stream.semi_sync is not None:
             watch = SemiSyncWatch(self._stream.semi_sync, coordinator, self._stream)
             beside.append(asyncio.create_task(watch.run(), name="semi-sync"))
-        if self._readings is not None:
-            readings = self._guard(self._readings.run())
-            beside.append(asyncio.create_task(readings, name="key readings"))
+        beside += [asyncio.create_task(self._guard(each.run())) for each in self._readings]
         try:
             await coordinator.ended.wait()
             self._stream.close()

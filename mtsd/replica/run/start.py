@@ -43,6 +43,7 @@ from mtsd.replica.guards.own_replica import KnownServer
 from mtsd.replica.recovery.recovery import Recovered, adopt_source, make_tables, recover
 from mtsd.replica.run.checkpointer import Checkpointer
 from mtsd.replica.run.dispatch import Dispatcher
+from mtsd.replica.run.executed_readings import ExecutedReadings
 from mtsd.replica.run.first_start import first_start
 from mtsd.replica.run.key_readings import KeyReadings
 from mtsd.replica.run.policy_choice import PolicyInForce, put_in_force
@@ -58,6 +59,7 @@ from mtsd.replica.run.stream_opening import SourceGates, groups_until, open_stre
 from mtsd.replica.stages.delay_stage import DelayStage
 from mtsd.replica.stages.folded_names import FoldedNames
 from mtsd.replica.stages.known_keys_stage import KnownKeysStage
+from mtsd.replica.stages.returned_groups import ReturnedGroups
 from mtsd.replica.stages.skipped_groups import GroupStream
 from mtsd.replica.stages.split_stage import SplitStage
 from mtsd.replica.ways.split_keys import SplitKeys
@@ -231,14 +233,18 @@ async def start(
             mariadb=SOURCES[family].dialect.tables_of_mariadb,
             reached=reached,
         )
+    readings: list[KeyReadings | ExecutedReadings] = []
+    if preserved is not None:
+        executed = ExecutedReadings(current, preserved, coordinator.pulse)
+        large = ReturnedGroups(large, preserved, session.traits.uuid, executed.ask)
+        readings.append(executed)
     dispatcher = Dispatcher(
         large, coordinator, streamed, preserved, recovered.mark.temporary, workers,
         recovered.skipped,
     )  # fmt: skip
-    readings = None
     if changed_keys is not None:
         is_committed = coordinator.scheduler.gaq.is_committed
-        readings = KeyReadings(current, session.traits, changed_keys, is_committed)
+        readings.append(KeyReadings(current, session.traits, changed_keys, is_committed))
     return Replica(
         settings, session, current, coordinator, workers, stream, delayed, dispatcher, checkpointer,
         reached, readings, repair=recovered.repair, skipped_ever=recovered.skipped_ever,
