@@ -34,6 +34,8 @@ ONCE = frozenset({
     FaultPoint.BEFORE_CONNECT_SOURCE, FaultPoint.BEFORE_DUMP,
 })  # fmt: skip
 """Points that each start passes once."""
+SETTLES = frozenset({FaultPoint.BEFORE_SETTLED, FaultPoint.AFTER_SETTLED})
+"""Where what was in doubt is settled by itself, or with what comes next."""
 ON_ERROR = frozenset({FaultPoint.BEFORE_REPLAY})
 ON_STOP = frozenset({FaultPoint.BEFORE_STOP_CHECKPOINT})
 

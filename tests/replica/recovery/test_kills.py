@@ -7,7 +7,15 @@ import pytest
 
 from mtsd.model.fault_points import FaultPoint
 from tests.fix_daemon import SIGKILLED
-from tests.fix_kills import OFTEN, ON_ERROR, ON_STOP, SMALL, assert_each_once, kill_at_random
+from tests.fix_kills import (
+    OFTEN,
+    ON_ERROR,
+    ON_STOP,
+    SETTLES,
+    SMALL,
+    assert_each_once,
+    kill_at_random,
+)
 from tests.fix_loads import MIX, live_load
 from tests.load.compare import differences
 from tests.load.mixed import Mix
@@ -39,6 +47,8 @@ def test_killed_at_fault_points(count: int, most: int, tmp_path: Path) -> None:
         with live_load(pair, seed=5, rate=30) as load:
             for point in points[:count]:
                 passes = chance.randint(1, most) if point in OFTEN else 1
+                # A low-water mark that passes a definition soon leaves nothing to settle.
+                daemon.settings["replica.checkpoint_period"] = 60.0 if point in SETTLES else 0.1
                 daemon.start(fault=f"{point}:{passes}")
                 assert daemon.wait() == SIGKILLED, (point, daemon.last_words())
             daemon.start(fault=FaultPoint.BEFORE_STOP_CHECKPOINT)

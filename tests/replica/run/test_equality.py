@@ -11,6 +11,7 @@ from tests.load.mixed import Mix, MixedLoad
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.servers.mysqld import GTIDS, NO_GTIDS
 from tests.servers.pair import Pair
+from tests.servers.provision import Options
 
 pytestmark = pytest.mark.servers
 
@@ -26,8 +27,8 @@ SETTINGS: dict[str, dict[str, Value]] = {
         "replica.checkpoint_period": 0.01,
     },
 }
-
-
+EXCHANGES: Options = {"innodb_file_per_table": "ON"}
+"""Lets the load exchange partitions, too."""
 LONG = pytest.mark.long
 
 
@@ -38,7 +39,7 @@ LONG = pytest.mark.long
 @pytest.mark.parametrize("transactions", [700, pytest.param(3000, marks=LONG)])
 def test_backlog(name: str, transactions: int, tmp_path: Path) -> None:
     source_options = GTIDS if name != "one by one" else NO_GTIDS
-    with Pair(source_options, GTIDS) as pair:
+    with Pair({**source_options, **EXCHANGES}, {**GTIDS, **EXCHANGES}) as pair:
         load = MixedLoad(pair.source, seed=1, databases=2)
         load.prepare()
         load.run(transactions=transactions)
