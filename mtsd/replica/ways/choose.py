@@ -144,15 +144,15 @@ def choose_batch(batch: Sequence[Group]) -> BatchWay:
     return BatchWay.TOGETHER if is_of_statements(batch[0]) else BatchWay.ONE_BY_ONE
 
 
-def choose_rows(size: int, *, is_its_turn: bool, has_other_session: bool) -> RowsWay:
+def choose_rows(size: int, *, is_its_turn: bool, may_overlap: bool) -> RowsWay:
     """Return the way of a combined batch of `size` bytes.
 
-    `is_its_turn`: it may commit as soon as it is applied. `has_other_session`: the target has room
-    for a second session of the worker's.
+    `is_its_turn`: it may commit as soon as it is applied. `may_overlap`: what it changes can
+    be rolled back, and the target has room for a second session of the worker's.
     """
     if not is_its_turn:
         return RowsWay.HELD
-    overlaps = has_other_session and size >= OVERLAPPING_BYTES
+    overlaps = may_overlap and size >= OVERLAPPING_BYTES
     return RowsWay.OVERLAPPING if overlaps else RowsWay.AHEAD
 
 

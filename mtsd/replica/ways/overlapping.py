@@ -101,7 +101,7 @@ class Overlapping:
         return choose_rows(
             sum(group.size for group in batch),
             is_its_turn=self._coordinator.scheduler.may_commit(batch[0].number),
-            has_other_session=self._most_sessions > 1
+            may_overlap=self._most_sessions > 1
             and batch[0].kind is not GroupKind.NON_TRANSACTIONAL,
         )
 

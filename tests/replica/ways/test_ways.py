@@ -130,7 +130,7 @@ Rows = tuple[int, bool, bool, RowsWay]
 def combined() -> Iterator[Rows]:
     """Yield everything that decides about rows, with their way."""
     for size, turn, other in product(SIZES, (False, True), (False, True)):
-        way = choose_rows(size, is_its_turn=turn, has_other_session=other)
+        way = choose_rows(size, is_its_turn=turn, may_overlap=other)
         yield size, turn, other, way
 
 
