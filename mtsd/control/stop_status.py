@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 NOT_SAID: Final = (
     "the last daemon did not say why it ended: it was killed, or its machine went down; the next"
-    " start goes on from here"
+    " start goes on where it was"
 )
 """What a status without a daemon says if nobody knows why there is none."""
 HELD: Final = (

@@ -12,7 +12,8 @@ from mtsd.apply.position.lock_names import CHANNEL, read_locks
 from mtsd.apply.position.position_schema import FIRST_TABLES, OF_FAILED_GROUPS, PREPARED
 from mtsd.apply.position.position_tables import ChannelRow, PositionTables
 from mtsd.config import Settings
-from mtsd.model.errors import ConnectionLostError
+from mtsd.model.error_numbers import NO_SUCH_TABLE
+from mtsd.model.errors import ConnectionLostError, ServerError
 from mtsd.model.outcome.last_stop import LastStop
 from mtsd.replica.core.endpoints import endpoint
 from mtsd.replica.recovery.recovery import read_failed, unsettled
@@ -124,6 +125,7 @@ async def read_rows(connection: Connection, tables: PositionTables) -> Recorded 
     """
     present = {str(name) for name, _ in await connection.query(tables.select_tables())}
     if not present.issuperset(FIRST_TABLES):
+        await _require_sight(connection, tables)
         return None
     # A session's default may differ, and then each query would see a moment of its own.
     await connection.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -131,6 +133,15 @@ async def read_rows(connection: Connection, tables: PositionTables) -> Recorded 
     recorded = await _read(connection, tables, present)
     await connection.query("COMMIT")
     return recorded
+
+
+async def _require_sight(connection: Connection, tables: PositionTables) -> None:
+    """Raise ServerError if the user may not read the tables: then none of them is listed either."""
+    try:
+        await connection.query(tables.select_any(FIRST_TABLES[0]))
+    except ServerError as error:
+        if error.number not in NO_SUCH_TABLE:
+            raise
 
 
 async def _read(

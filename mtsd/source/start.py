@@ -101,7 +101,7 @@ def _after(gtids: GtidSet, source: SourceState) -> LowWaterMark | Refused:
 def _without(left: GtidSet) -> str:
     """Return the command that begins after what is left of a set."""
     if not left:
-        return "nothing is left"
+        return "nothing of the set is left"
     if len(str(left)) > LONGEST_SET:
         return "leave them out of the set"
     return command("position", "set", f"gtid:{left}")

@@ -312,3 +312,19 @@ def test_a_replica_is_told_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixtur
         daemon.kill()
         assert Asked(daemon, capsys).status.doing == NOT_SAID
         assert "another mtsd is running" in Asked(other, capsys).last_stop.text
+        # Who may not read the tables sees none of them: that is no channel that has never run.
+        pair.target.sql("CREATE USER blind@'%'")
+        daemon.settings["target.user"] = "blind"
+        daemon.configure()
+        for words, ends in (
+            (["status"], ExitStatus.FAILED),
+            (["position", "show"], ExitStatus.NEEDS_PERSON),
+            (["skip"], ExitStatus.NEEDS_PERSON),
+            (["resolve"], ExitStatus.NEEDS_PERSON),
+        ):
+            capsys.readouterr()
+            assert main([*words, "--config", str(daemon.config)]) == ends
+            printed = capsys.readouterr()
+            assert not printed.out or words == ["status"]
+            assert "SELECT command denied to user 'blind'@" in printed.err
+            assert "Grant it to the user of [target] user" in printed.err
