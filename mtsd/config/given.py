@@ -100,7 +100,7 @@ def _read_file(path: Path, gathered: Gathered) -> None:
         # Some editors begin a file with a mark of UTF-8, which is no TOML.
         document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
-        gathered.problems.append(unreadable(path, error, "command line"))
+        gathered.problems.append(unreadable(path, error, "the file of settings"))
         gathered.complete = False
         return
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -230,8 +230,13 @@ def _unknown(name: str, known: Iterable[str], origin: str, sections: Iterable[st
     if last_part in by_last_part:
         # The right name in the wrong table, or outside any table.
         near = [by_last_part[last_part]]
+    elif name.upper() in by_last_part:
+        near = [name.upper()]
     elif not (near := difflib.get_close_matches(name, candidates, n=1, cutoff=0.75)):
         matches = difflib.get_close_matches(last_part, by_last_part, n=1, cutoff=0.75)
         near = [by_last_part[match] for match in matches]
+    if name in SECTIONS:
+        of_it = next(key for key in FIELDS if key.startswith(f"{name}."))
+        return Problem(name, "is a section", f"name one of its keys, such as {of_it}", origin)
     hint = f"did you mean {near[0]}?" if near else "config.example.toml lists all keys"
     return Problem(name, "does not exist", hint, origin)

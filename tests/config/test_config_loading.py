@@ -140,15 +140,18 @@ def test_an_unknown_variable_override_or_credential_is_refused(
     credentials.mkdir()
     (credentials / "source.pasword").write_text(SECRET)
     (credentials / "server-key.pem").write_text(SECRET)
-    environ = {"MTSD_SOURCE_PASSWORD": SECRET, "MTSDX": "1"}
-    lines = problems(lambda: load(write(""), {"source.hots": SECRET}, environ, credentials))
+    environ = {"MTSD_SOURCE_PASSWORD": SECRET, "MTSDX": "1", "MTSD_target__port": "1"}
+    wrong = {"source.hots": SECRET, "source": "3"}
+    lines = problems(lambda: load(write(""), wrong, environ, credentials))
     assert lines == [
         (
             "source.pasword: does not exist; did you mean source.password? "
             "(systemd credential source.pasword)"
         ),
         "MTSD_SOURCE_PASSWORD: does not exist; did you mean MTSD_SOURCE__PASSWORD? (environment)",
+        "MTSD_target__port: does not exist; did you mean MTSD_TARGET__PORT? (environment)",
         "source.hots: does not exist; did you mean source.host? (command line)",
+        "source: is a section; name one of its keys, such as source.host (command line)",
     ]
 
 
@@ -183,6 +186,8 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     missing = tmp_path / "missing.toml"
     (line,) = problems(lambda: load(missing))
     assert line.startswith(f"{missing}: cannot be read: No such file or directory; ")
+    # It may be named by the environment, or by nobody: /etc/mtsd/config.toml.
+    assert line.endswith("(the file of settings)")
     (line,) = problems(lambda: load(tmp_path))
     assert "Is a directory" in line
     binary = tmp_path / "binary.toml"
