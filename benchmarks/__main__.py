@@ -5,10 +5,10 @@ import sys
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain
-from pathlib import Path
 from typing import Final
 
 from benchmarks import figures, report
+from benchmarks.arguments import arguments
 from benchmarks.figures import Figure, Range
 from benchmarks.parts import (
     backlog,
@@ -32,29 +32,7 @@ from benchmarks.replicas import machine
 from benchmarks.replicas.external import installed
 from benchmarks.replicas.kinds import KINDS
 from benchmarks.replicas.runs import Applied, Pair
-from mtsd.schedule.policies.choice import POLICIES
 
-PARTS: Final = (
-    "backlog",
-    "large",
-    "lag",
-    "cpu",
-    "rows",
-    "spark",
-    "changes",
-    "plan",
-    "sql",
-    "statements",
-    "policies",
-    "xa",
-    "split",
-    "mariadb",
-    "stalls",
-    "mixed",
-    "loads",
-    "gtids",
-)
-DEFAULT_PARTS: Final = PARTS[:3]
 DURABLE: Final = "durable"
 NOT_DURABLE: Final = "not durable"
 UNCOMBINED: Final = "durable, batch_groups = 1"
@@ -85,7 +63,7 @@ class Results:
 
 def main() -> int:
     """Run the requested parts; return 1 if a figure is missed."""
-    args = _arguments()
+    args = arguments()
     results = Results()
     about = {**machine.about(), **{name: str(value) for name, value in vars(args).items()}}
     print(report.settings_list("This run", about), flush=True)
@@ -372,76 +350,6 @@ def _tell(variant: str, pair: Pair) -> None:
 def _print_settings(peer: Applied, run: Applied) -> None:
     print(report.settings_list(f"Settings of the target of {peer.replica} replica", peer.settings))
     print(report.settings_list("Settings of mtsd, all others at their defaults", run.settings))
-
-
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks",
-        description="mtsd beside the server's own replica. Exit status 1: a figure is missed.",
-    )
-    parser.add_argument("--part", nargs="+", choices=PARTS, default=list(DEFAULT_PARTS))
-    parser.add_argument("--transactions", type=int, default=80_000, help="of the backlog")
-    parser.add_argument("--databases", type=int, default=8)
-    parser.add_argument("--workers", type=int, default=4, help="of each replica")
-    parser.add_argument("--repeat", type=int, default=1, help="pairs of each variant")
-    parser.add_argument("--size", type=float, default=1.0, help="GB of the large transaction")
-    parser.add_argument("--spark-size", type=float, default=20.0, help="GB of the spark part")
-    parser.add_argument("--rate", type=float, default=500.0, help="transactions/s of the lag part")
-    parser.add_argument("--not-durable", action="store_true", help="targets of the lag part")
-    parser.add_argument(
-        "--beside", type=float, default=0.0,
-        help="GB of one transaction that is committed in another database in the lag part",
-    )  # fmt: skip
-    parser.add_argument(
-        "--seconds",
-        type=float,
-        default=20.0,
-        help="of the lag part, and of the plan part's runs",
-    )
-    parser.add_argument(
-        "--long-backlog", type=int, default=700_000, help="transactions of the plan part"
-    )
-    parser.add_argument("--xa-transactions", type=int, default=5_000, help="of the xa part")
-    parser.add_argument(
-        "--statement-transactions", type=int, default=20_000, help="of the statements part"
-    )
-    parser.add_argument(
-        "--statement-size", type=float, default=64.0, help="MB of each statement of the stalls part"
-    )
-    parser.add_argument("--mixed-transactions", type=int, default=3_000, help="of the mixed part")
-    parser.add_argument(
-        "--load", nargs="+", choices=loads.NAMES, default=loads.NAMES, help="of the loads part"
-    )
-    parser.add_argument(
-        "--load-scale",
-        type=float,
-        default=1.0,
-        help="how long the loads are, relative to the usual",
-    )
-    parser.add_argument(
-        "--load-policies",
-        nargs="+",
-        choices=POLICIES,
-        default=("database",),
-        help="of the loads part",
-    )
-    parser.add_argument(
-        "--load-server",
-        choices=KINDS,
-        default="9.7",
-        help="source and target of the loads and mixed parts: MySQL 9.7, or a MariaDB",
-    )
-    parser.add_argument("--pure", action="store_true", help="mtsd without compiled modules")
-    parser.add_argument(
-        "--against", default="", metavar="REVISION", help="cpu part: compare with this revision"
-    )
-    parser.add_argument("--policy", choices=POLICIES, default=cpu.DEFAULT_POLICY, help="cpu part")
-    parser.add_argument(
-        "--instructions", action="store_true", help="cpu part: count them too (needs valgrind)"
-    )
-    parser.add_argument("--markdown", action="store_true", help="print the README's table as well")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write every run there")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":
