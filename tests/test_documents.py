@@ -32,6 +32,16 @@ def test_every_page_is_in_the_index() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_files_that_a_page_names_are_there(page: Path) -> None:
+    """Those of this tree, from its root; a pattern names several."""
+    named = re.findall(
+        r"`((?:mtsd|tests|benchmarks|scripts|docs|systemd|docker)/[\w./@-]+)`",
+        page.read_text("utf-8"),
+    )
+    assert [name for name in named if not (PROJECT / name).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_what_a_page_links_to_is_there(page: Path) -> None:
     lost = []
     for link in links_of(page):
