@@ -55,6 +55,7 @@ class RowStates:
         texts = {} if as_sql else {_CLIENT: own[_CLIENT]}
         self.back: Final = changes({}, self.own | texts)
         """The statement that leads from any state to it."""
+        self._back_from_single: Final = changes({}, texts)
         self._always = _OF_SQL if as_sql else 0
         family = TARGETS[server.flavour]
         modes = (_BESIDE_SQL if as_sql else COMPUTING_MODES) & family.row_modes
@@ -92,7 +93,7 @@ class RowStates:
         """
         yield Setting(_SINGLE_BYTE)
         yield from rows
-        yield Setting(self.back)
+        yield Setting(self._back_from_single)
 
     def opening(self, state: RowState | None) -> tuple[bytes, bytes]:
         """Return the statement that sets what a table of such rows keeps when it is opened.
