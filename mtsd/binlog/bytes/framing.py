@@ -11,8 +11,19 @@ from mtsd.model.errors import BinlogError
 from mtsd.model.position import FIRST_EVENT
 
 MAGIC = b"\xfebin"
+ENCRYPTED = b"\xfdbin"
+"""What a file begins with that a MySQL has encrypted."""
 MAX_EVENT_SIZE = 1 << 30
 """Bytes; the server's own limit is max_allowed_packet, at most 1 GiB."""
+
+
+def no_log(head: bytes) -> str:
+    """Return why a file is no binary log that can be read, by the bytes that it begins with."""
+    if head[: len(ENCRYPTED)] == ENCRYPTED:
+        return "it is encrypted (binlog_encryption): only its server can read it, and sends it"
+    if not head:
+        return "not a binary log: it is empty"
+    return "not a binary log: it does not begin with the magic number"
 
 
 class FileFramer:
@@ -41,7 +52,7 @@ class FileFramer:
         at = 0
         if not self._started:
             if data[:4] != MAGIC:
-                raise BinlogError("not a binary log: it does not begin with the magic number")
+                raise BinlogError(no_log(data))
             self._started = True
             self._offset = at = FIRST_EVENT
         end = len(data)
@@ -62,7 +73,9 @@ class FileFramer:
 
     def finish(self) -> None:
         """Mark the end of the file. Raises BinlogError if it ends inside an event."""
-        if self._waiting or not self._started:
+        if not self._waiting and not self._started:
+            raise BinlogError(no_log(b""))
+        if self._waiting:
             raise BinlogError(
                 f"the file ends inside an event: {self._waiting} bytes after byte {self._offset}"
             )

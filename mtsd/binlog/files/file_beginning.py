@@ -3,7 +3,7 @@
 from typing import Final
 
 from mtsd.binlog.bytes.event_type import EventType
-from mtsd.binlog.bytes.framing import MAGIC
+from mtsd.binlog.bytes.framing import ENCRYPTED, MAGIC, no_log
 from mtsd.binlog.bytes.header import HEADER_SIZE, parse_header
 from mtsd.binlog.files.sync import FileContents
 from mtsd.model.errors import BinlogError, NotSupportedError
@@ -11,7 +11,6 @@ from mtsd.model.position import FIRST_EVENT, Position
 
 LARGEST_DESCRIPTION: Final = 1 << 12
 """Bytes; servers write about 120."""
-_ENCRYPTED: Final = b"\xfdbin"
 
 
 def read_description(contents: FileContents, name: str) -> bytes:
@@ -20,13 +19,10 @@ def read_description(contents: FileContents, name: str) -> bytes:
     Raises BinlogError if the file does not begin with one, NotSupportedError if it is encrypted.
     """
     head = contents.read(0, FIRST_EVENT + HEADER_SIZE)
-    if head[:FIRST_EVENT] == _ENCRYPTED:
-        raise NotSupportedError(
-            f"{name} is encrypted (binlog_encryption): only its server can read it"
-        )
+    if head[:FIRST_EVENT] == ENCRYPTED:
+        raise NotSupportedError(f"{name}: {no_log(head)}")
     if head[:FIRST_EVENT] != MAGIC:
-        what = "it does not begin with the magic number" if head else "it is empty"
-        raise _error(name, f"not a binary log: {what}", 0)
+        raise _error(name, no_log(head), 0)
     if len(head) < FIRST_EVENT + HEADER_SIZE:
         raise _error(name, "the file ends before its format description", FIRST_EVENT)
     header = parse_header(head[FIRST_EVENT:])

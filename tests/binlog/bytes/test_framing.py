@@ -49,7 +49,7 @@ def in_pieces(data: bytes, size: int) -> list[bytes]:
 @pytest.mark.parametrize("size", [1, 3, 1000])
 def test_the_magic_number_is_asked_for(size: int) -> None:
     # The first is an encrypted binlog's.
-    for data in (b"\xfdbin" + FILE[4:], b"not a binlog", FILE[1:]):
+    for data in (b"\xfcbin" + FILE[4:], b"not a binlog", FILE[1:]):
         with pytest.raises(BinlogError, match="magic number"):
             in_pieces(data, size)
 
@@ -65,10 +65,23 @@ def test_an_impossible_length(size: int) -> None:
         next(found)
 
 
-@pytest.mark.parametrize("kept", [0, 1, 3, 5, 22, 24, len(FILE) - 1])
+@pytest.mark.parametrize("kept", [1, 3, 5, 22, 24, len(FILE) - 1])
 def test_a_file_that_ends_inside_an_event(kept: int) -> None:
     with pytest.raises(BinlogError, match="ends inside an event"):
         framed(FILE[:kept], [])
+
+
+@pytest.mark.parametrize(
+    ("head", "why"),
+    [
+        (b"", "not a binary log: it is empty"),
+        (b"\x1f\x8b\x08\x00", "not a binary log: it does not begin with the magic number"),
+        (b"\xfdbin\x01", r"it is encrypted \(binlog_encryption\): only its server can read it"),
+    ],
+)
+def test_a_file_that_is_no_binary_log(head: bytes, why: str) -> None:
+    with pytest.raises(BinlogError, match=why):
+        framed(head, [])
 
 
 def test_a_file_of_nothing_but_the_magic_number() -> None:
