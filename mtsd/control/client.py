@@ -103,7 +103,7 @@ def _ask(path: Path, method: str, target: str, body: bytes | None, timeout: floa
             f"the daemon on {path} closed the connection before it answered: it may have exited"
         ) from error
     except (OSError, http.client.HTTPException) as error:
-        raise DaemonUnavailableError(f"cannot query the daemon on {path}: {error}") from error
+        raise DaemonUnavailableError(why_not_asked(path, error)) from error
     finally:
         connection.close()
     if response.status == http.client.OK:
@@ -120,3 +120,10 @@ def _object(body: bytes) -> dict[str, object] | None:
     except ValueError:
         return None
     return document if isinstance(document, dict) else None
+
+
+def why_not_asked(path: Path, error: Exception) -> str:
+    """Return why the daemon on the socket `path` cannot be asked."""
+    if isinstance(error, PermissionError):
+        return f"the socket {path} is for the daemon's account alone: ask as that one, or as root"
+    return f"cannot query the daemon on {path}: {error}"

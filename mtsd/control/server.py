@@ -74,7 +74,8 @@ async def _listener(path: Path) -> socket.socket:
     except OSError as error:
         listener.close()
         raise StatusSocketError(
-            f"cannot create the status socket {path}: {system_reason(error)}"
+            f"cannot create the status socket {path}: {system_reason(error)}; its folder has to be"
+            " there and writable, or set another [status] socket"
         ) from error
     except BaseException:
         listener.close()
@@ -116,7 +117,7 @@ def _remove_stale(path: Path) -> None:
         return
     if not stat.S_ISSOCK(mode):
         raise StatusSocketError(
-            f"{path} exists and is not a socket: remove it, or set another [status] socket"
+            f"{path} exists and is not a socket: set another [status] socket, or remove it"
         )
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(_TIMEOUT)

@@ -18,7 +18,12 @@ import pytest
 import uvloop
 
 from mtsd.control import server as server_module
-from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, fetch_status
+from mtsd.control.client import (
+    DaemonRefusedError,
+    DaemonUnavailableError,
+    fetch_status,
+    why_not_asked,
+)
 from mtsd.control.place import Place
 from mtsd.control.server import ControlServer, StatusSocketError, _listener
 from mtsd.control.status import PartitionStatus, Status, TargetWaitStatus, WorkerStatus
@@ -319,6 +324,12 @@ def test_no_daemon_is_none(tmp_path: Path) -> None:
 def test_a_daemon_that_fails_to_say_it_is_an_error(runner: asyncio.Runner, tmp_path: Path) -> None:
     with pytest.raises(DaemonRefusedError, match="answered 500: RuntimeError"):
         _asked(runner, tmp_path / "mtsd.sock", _fail)
+
+
+def test_a_socket_of_another_account() -> None:
+    """Root, as whom tests may run, opens it."""
+    told = why_not_asked(Path("/run/mtsd/mtsd.sock"), PermissionError(13, "Permission denied"))
+    assert told.startswith("the socket /run/mtsd/mtsd.sock is for the daemon's account alone: ask")
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from mtsd.config.settings import SourceSettings, TargetSettings
 from mtsd.control.client import fetch_status, get
 from mtsd.model.build import COMPILED
 from mtsd.model.error_numbers import NO_SUCH_TABLE
-from mtsd.model.errors import MtsdError, NeedsPersonError, ServerError
+from mtsd.model.errors import MtsdError, NeedsPersonError, ServerError, system_reason
 from mtsd.operations.check.checking import check
 from mtsd.operations.stored_status import read_stored
 from mtsd.operations.support.redaction import Redaction, secrets_in
@@ -94,9 +94,15 @@ async def gather(loaded: Loaded, log: LogSource) -> Mapping[str, str]:
         try:
             text = await part()
         except (MtsdError, OSError, subprocess.SubprocessError, TimeoutError) as error:
-            text = f"could not be had: {error}\n"
+            text = f"could not be had: {_reason(error)}\n"
         members[name] = redaction.document(text)
     return members
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {system_reason(error)}"
+    return str(error)
 
 
 def pack(parts: Mapping[str, str], folder: str) -> bytes:

@@ -48,7 +48,6 @@ def in_pieces(data: bytes, size: int) -> list[bytes]:
 
 @pytest.mark.parametrize("size", [1, 3, 1000])
 def test_the_magic_number_is_asked_for(size: int) -> None:
-    # The first is an encrypted binlog's.
     for data in (b"\xfcbin" + FILE[4:], b"not a binlog", FILE[1:]):
         with pytest.raises(BinlogError, match="magic number"):
             in_pieces(data, size)

@@ -636,7 +636,7 @@ class Kind(KindOfLine):
     STATUS_SOCKET_NO_SOCKET = error(
         "status socket",
         "{path} exists and is not a socket: mtsd run leaves it as it is, and refuses to start",
-        "remove it, or set another [status] socket",
+        "set another [status] socket, or remove it",
     )
     STATUS_SOCKET_FOLDER = warning(
         "status socket",
