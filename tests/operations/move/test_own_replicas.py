@@ -47,10 +47,14 @@ def test_who_lacks_a_right_is_found_before_the_own_replica_is_stopped(tmp_path: 
         said = move(daemon, "takeover", status=3)
         assert "mtsd's user 'kept_out'@'%' of the target may not do what this needs" in said
         assert "GRANT CONNECTION_ADMIN ON *.* TO 'kept_out'@'%'" in said
-        # It is found out only when it writes, and has written nothing: all of it is put back.
         daemon.settings["target.user"] = "poor"
         daemon.configure()
         target.sql("SET GLOBAL super_read_only = OFF; SET GLOBAL read_only = OFF")
+        said = move(daemon, "takeover", status=3)
+        assert "SELECT command denied to user 'poor'" in said
+        assert "as it was before" not in said
+        # It is found out only when it writes, and has written nothing: all of it is put back.
+        target.sql("GRANT SELECT ON mtsd.* TO poor")
         assert "Everything is as it was before" in move(daemon, "takeover", status=3)
         insert(source, "by the own replica still")
         wait_for_rows(pair)
