@@ -538,11 +538,11 @@ class SimulatedRun:
         assert len(batch) <= limits.batch_groups
         assert sum(group.size for group in batch) <= limits.batch_bytes
         assert not any(group.unsupported for group in batch)
-        if batch[0].kind is GroupKind.STATEMENTS:
-            assert {group.kind for group in batch} == {GroupKind.STATEMENTS}
+        kinds = {group.kind for group in batch}
+        if kinds <= {GroupKind.STATEMENTS, GroupKind.NON_TRANSACTIONAL}:
             assert len(batch) <= self.settings.statements
             return
-        assert {group.kind for group in batch} == {GroupKind.ROWS}
+        assert kinds == {GroupKind.ROWS}
         assert len({group.format_description for group in batch}) == 1
 
     def _check_turn(self, group: Group, together: Sequence[Group]) -> None:
