@@ -229,7 +229,7 @@ class TargetSession:
         self._is_guarded = False
         self._left = None
         if then:
-            await self.clean_left(then, sent=True)
+            await self.clean_left(then, sent=len(then))
 
     async def _commit(self, statements: Sequence[bytes], then: Sequence[bytes] = ()) -> None:
         await self.reached(FaultPoint.BEFORE_COMMIT)
@@ -309,10 +309,10 @@ class TargetSession:
             self.states.name_collations(self._collations)
         return self._collations
 
-    async def clean_left(self, then: Sequence[bytes] = (), *, sent: bool = False) -> None:
+    async def clean_left(self, then: Sequence[bytes] = (), *, sent: int = 0) -> None:
         """Return from the state that a statement was to leave, if one has; run `then`.
 
-        `sent`: the results of `then` are awaited already. If that fails, it is run once more.
+        `sent`: so many statements that do the same are sent already. If one fails, all is run anew.
         Raises ConnectionLostError: nothing else may run in that state.
         """
         left, self._left = self._left, None
@@ -321,7 +321,7 @@ class TargetSession:
         sets = [*(self.states.returning(*left) if left is not None else ()), *then]
         if sent:
             with suppress(ServerError):
-                await self.connection.receive(len(sets))
+                await self.connection.receive(sent)
                 return
         try:
             await insist(self.connection, lambda: self.connection.run(b";".join(sets), len(sets)))

@@ -163,6 +163,13 @@ class StatementStates:
             sets.append(forgotten)
         return sets
 
+    def returning_from_no_call(
+        self, state: dict[bytes, bytes], satellites: Sequence[Satellite]
+    ) -> list[bytes]:
+        """Return the same for a statement that calls nothing: its state is as it was set."""
+        back = changes(state, self.own), after_statement(satellites)
+        return [each for each in back if each]
+
     def _of_context(self, query: QueryEvent) -> dict[bytes, bytes]:
         known = self._contexts.get(id(query.context))
         if known is None:

@@ -1,5 +1,6 @@
 """Groups that commit implicitly: definitions, and CREATE TABLE … SELECT, which has rows as well."""
 
+import re
 from typing import Final, NamedTuple
 
 from mtsd.apply.session.aside import aside
@@ -15,6 +16,7 @@ from mtsd.apply.statements.source_statements import (
     use_of,
 )
 from mtsd.apply.statements.statements import as_run
+from mtsd.binlog.sql.one_statement import surely_one
 from mtsd.binlog.sql.statement import classify, without_start_transaction
 from mtsd.model.error_numbers import ER
 from mtsd.model.errors import NotSupportedError, ServerError
@@ -23,7 +25,20 @@ from mtsd.model.group import Group
 from mtsd.model.step import QueryEvent, Statement, StatementKind
 
 _SHARE: Final = 4
-"""Of a packet, what leads to a statement's state may take as much: a record comes before it."""
+"""Of a packet, what leads to a statement's state may take as much: a record comes before it. And so
+may a statement with what comes behind it."""
+_WITH_OTHERS: Final = re.compile(
+    rb"(?: (?:ALTER|CREATE|DROP|RENAME|TRUNCATE)\s+(?:TABLE|(?:UNIQUE\s+)?INDEX|USER)"
+    rb" | TRUNCATE | GRANT | REVOKE )\b",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Definitions of tables and accounts. Of a routine, say, a server keeps the text, with the ; that
+comes behind it."""
+_ALONE: Final = re.compile(
+    rb"CREATE\b.*\bSELECT\b | ALTER\b.*\b(?:AS|DEFAULT|ANALYZE|CHECK|OPTIMIZE|REPAIR)\b",
+    re.IGNORECASE | re.DOTALL | re.VERBOSE,
+)
+"""Of these, what may copy rows, compute values, or return rows (ALTER TABLE … CHECK PARTITION)."""
 
 
 def definition_of(group: Group, thread: int = 0) -> Statement:
@@ -51,6 +66,8 @@ class Definition(NamedTuple):
     """What is sent before it, behind its record: if any of that fails, it does not run."""
     entry: Entry | None
     """None if that does not lead to its state."""
+    behind: tuple[bytes, ...] = ()
+    """The way back, if that can be sent in its packet."""
 
 
 async def ready_definition(
@@ -70,7 +87,33 @@ async def ready_definition(
     before = (*use, *_next_gtid(session, gtid), *entry.sets)
     if sum(map(len, before)) > session.traits.max_allowed_packet // _SHARE:
         return Definition(run, text, gtid, (), None)
-    return Definition(run, text, gtid, before, entry)
+    return Definition(run, text, gtid, before, entry, _behind(session, entry, text))
+
+
+def _behind(session: TargetSession, entry: Entry, text: bytes) -> tuple[bytes, ...]:
+    """Return the way back from a definition if it can be in its packet, else nothing.
+
+    For example from a CREATE TABLE: it calls no routine, returns no rows, and computes nothing that
+    may be too large, of which a warning would tell.
+    """
+    statement = entry.statement
+    if (
+        statement.kind is not StatementKind.DDL
+        or statement.query.error_code
+        or not _WITH_OTHERS.match(text)
+        or _ALONE.match(text)
+        or not surely_one(text, statement.query.context)
+    ):
+        return ()
+    back = session.states.returning_from_no_call(entry.state, statement.satellites)
+    behind = (*back, *_end_of(session))
+    length = len(text) + sum(map(len, behind))
+    return behind if length <= session.traits.max_allowed_packet // _SHARE else ()
+
+
+def _end_of(session: TargetSession) -> list[bytes]:
+    """Return what ends a definition: its GTID is still taken if it wrote nothing."""
+    return [b"COMMIT", *_next_gtid(session, "")]
 
 
 async def apply_definition(
@@ -83,15 +126,18 @@ async def apply_definition(
     statement, entry = definition.statement, definition.entry
     try:
         if entry is not None and await _is_entered(session, entry, len(definition.before)):
-            await run_in_its_state(session, entry.statement, definition.text, leaves_state=True)
+            sent = definition.behind
+            await run_in_its_state(
+                session, entry.statement, definition.text, leaves_state=True, behind=sent
+            )
         else:
+            sent = ()
             await session.set_gtid(definition.gtid)
             known = temporary.of(statement.query.thread_id)
             await run_with_routines(session, statement, definition.text, known)
         temporary.ran(statement)
-        # Its GTID is still taken if it wrote nothing; others have committed by themselves. So
-        # nobody may take an interruption for its failure.
-        await session.clean_left([b"COMMIT", *_next_gtid(session, "")])
+        # It has committed: nobody may take an interruption for its failure.
+        await session.clean_left(_end_of(session), sent=len(sent))
         await reached(FaultPoint.AFTER_STATEMENT)
     except ServerError as error:
         await session.undo(error)

@@ -32,6 +32,7 @@ DAEMON = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 ROW = blank_row(1, LowWaterMark(0, Position("f.000001", 4), None), 1)
 IN_INDIA = b"\x05\x06+05:30"
 """A status variable: the time zone of the statement."""
+_DEFINITION = b"ALTER TABLE t ADD INDEX (i), ADD INDEX (i)"
 
 
 @pytest.fixture(scope="module", params=[GTIDS, NO_GTIDS], ids=["GTIDs", "no GTIDs"])
@@ -46,11 +47,17 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
 
 
 class Interrupted:
-    """A session of which some runs of statements are interrupted before they do anything."""
+    """A session of which some runs of statements are interrupted before they do anything.
+
+    Of a packet that is answered in parts, it is the last part.
+    """
 
     def __init__(self, session: TargetSession, monkeypatch: pytest.MonkeyPatch) -> None:
         self._run = session.connection.run
         self._query = session.connection.query
+        self._send = session.connection.send
+        self._receive = session.connection.receive
+        self._sent = b""
         self.runs = 0
         self.beginning = b""
         """With which the statements begin that are interrupted."""
@@ -58,6 +65,8 @@ class Interrupted:
         """Which of these."""
         monkeypatch.setattr(session.connection, "run", self.run)
         monkeypatch.setattr(session.connection, "query", self.query)
+        monkeypatch.setattr(session.connection, "send", self.send)
+        monkeypatch.setattr(session.connection, "receive", self.receive)
 
     async def run(self, statements: bytes, count: int) -> None:
         """As that of a connection."""
@@ -68,6 +77,17 @@ class Interrupted:
         """As that of a connection."""
         self._look_at(statement.encode() if isinstance(statement, str) else statement)
         return await self._query(statement)
+
+    def send(self, statements: bytes) -> None:
+        """As that of a connection."""
+        self._sent = statements
+        self._send(statements)
+
+    async def receive(self, count: int, *, more: bool = False) -> None:
+        """As that of a connection."""
+        await self._receive(count, more=more)
+        if self._sent.startswith(_DEFINITION) and not more:
+            self._look_at(self._sent)
 
     def _look_at(self, statements: bytes) -> None:
         if statements.startswith(self.beginning):
@@ -107,20 +127,24 @@ async def test_no_other_statement_runs_in_its_state(
     assert server.sql("SELECT * FROM a.t ORDER BY i") == [(1, "+00:00"), (2, "+05:30")]
 
 
-@pytest.mark.parametrize("what", ["COMMIT", "its state", "warnings"])
+@pytest.mark.parametrize("what", ["its state", "warnings", "the way back"])
 async def test_a_definition_is_not_run_twice(
     what: str, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = await open_session(server)
     interrupted = Interrupted(session, monkeypatch)
     number, interrupted.beginning = {
-        "COMMIT": (1, b"COMMIT"),
         "its state": (2, session.states.returning({}, ())[0]),
         "warnings": (3, b"SHOW WARNINGS"),
+        "the way back": (4, _DEFINITION),
     }[what]
     interrupted.at = {1}
     # It has a warning: a second one of the same columns.
-    index = query(b"ALTER TABLE t ADD INDEX (i), ADD INDEX (i)", database=b"a")
+    index = query(
+        # A default may have to be computed: then it is in a packet of its own.
+        _DEFINITION if what == "the way back" else _DEFINITION + b", ALTER zone SET DEFAULT '+'",
+        database=b"a",
+    )
     (group,) = grouped(index)
     assert isinstance(group, Group)
     applier = applier_by_binlog(session, TABLES, 1 << 20)
@@ -138,6 +162,7 @@ async def test_a_definition_is_not_run_twice(
     await owing.settle_owed()
     session.connection.close()
     assert len(server.sql("SHOW INDEX FROM a.t")) == 2
+    assert interrupted.runs
     assert server.sql("SELECT * FROM mtsd.slave_in_doubt") == []
 
 

@@ -138,6 +138,8 @@ def generated(place: Place) -> Iterator[str | Step]:
     yield "INSERT INTO parts VALUES (1, '1999-01-01'), (2, '2010-01-01'), (3, '2030-01-01')"
     yield "UPDATE parts SET made = '2011-11-11' WHERE id IN (1, 3)"
     yield "ALTER TABLE parts TRUNCATE PARTITION p2"
+    # It returns rows.
+    yield "ALTER TABLE parts ANALYZE PARTITION p0"
     yield "ALTER TABLE parts DROP PARTITION p0"
     yield "DELETE FROM parts WHERE id = 2"
     if place.has(MYSQLS, "generated primary keys, functional and multi-valued indexes"):
