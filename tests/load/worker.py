@@ -24,7 +24,7 @@ from tests.servers.mysqld import Server
 
 RETRIED: Final = frozenset({1205, 1213, 1412})
 """Lock wait, deadlock, an altered table: rolled back, and another transaction takes its place."""
-LOST: Final = frozenset({0, 1053, 1077, 1079, 2002, 2003, 2006, 2013, 2014, 3169})
+LOST: Final = frozenset({0, 1053, 1077, 1079, 1317, 2002, 2003, 2006, 2013, 2014, 3169})
 """The server is gone or going, or the connection is."""
 
 SESSION: Final = (

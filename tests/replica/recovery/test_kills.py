@@ -50,7 +50,7 @@ def test_killed_at_fault_points(count: int, most: int, tmp_path: Path) -> None:
                 # A low-water mark that passes a definition soon leaves nothing to settle.
                 daemon.settings["replica.checkpoint_period"] = 60.0 if point in SETTLES else 0.1
                 daemon.start(fault=f"{point}:{passes}")
-                assert daemon.wait() == SIGKILLED, (point, daemon.last_words())
+                assert daemon.wait(300) == SIGKILLED, (point, daemon.last_words())
             daemon.start(fault=FaultPoint.BEFORE_STOP_CHECKPOINT)
             daemon.wait_until_running()
             assert daemon.stop() == SIGKILLED
