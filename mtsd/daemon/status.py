@@ -39,6 +39,7 @@ from mtsd.replica.core.filters import rules_of
 from mtsd.replica.core.limits import limits_of
 from mtsd.replica.run.statistics import ReplicaStatistics
 from mtsd.replica.run.totals import Totals
+from mtsd.replica.workers.held_up import HeldUp
 from mtsd.replica.workers.target_waits import TargetWait
 from mtsd.schedule.applied import BOUNDS_S, Applied
 from mtsd.source import semi_sync
@@ -186,6 +187,7 @@ def _of_run(
             obstacle=bool(known.obstacle),
             delayed=statistics.remaining_delay > 0,
         ),
+        doing=common.doing or _held_up(statistics.held_up),
         received=received_of(statistics),
         executed=executed_of(statistics),
         lag_seconds=lag,
@@ -321,6 +323,12 @@ def _connection(link: Link, other: LinkError | None = None) -> ConnectionStatus:
         None if next_in is None else round(next_in, 1),
         None if error is None else ErrorStatus(error.number, error.text, shown_time(error.time)),
     )
+
+
+def _held_up(held: HeldUp | None) -> str:
+    if held is None:
+        return ""
+    return f"worker {held.worker} waits for the target since {shown_time(held.since)}: {held.why}"
 
 
 def _target_wait(wait: TargetWait | None) -> TargetWaitStatus | None:

@@ -1,4 +1,4 @@
-"""Who waits for whose row lock, from the server's own tables of locks.
+"""Who waits for whose lock, from the server's own tables of locks.
 
 The columns with the thread of a lock are of no use: that is whoever has made it explicit, often the
 one who waits. CONNECTION_ID() would be the pseudo_thread_id.
@@ -6,6 +6,7 @@ one who waits. CONNECTION_ID() would be the pseudo_thread_id.
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Final
 
 from mtsd.apply.session.family import MYSQL, TargetFamily
 from mtsd.apply.sql import literals
@@ -15,6 +16,49 @@ from mtsd.wire.connection import Connection
 from mtsd.wire.exchange import Row
 from mtsd.wire.understood import understood
 
+_WEAK: Final = (
+    b"'INTENTION_EXCLUSIVE','SHARED_HIGH_PRIO','SHARED_READ','SHARED_WRITE','SHARED_WRITE_LOW_PRIO',"
+    b"'SHARED_UPGRADABLE'"
+)
+"""Metadata locks that go together, and with one that is asked for."""
+_METADATA_WAITS: Final = (
+    b"SELECT one.PROCESSLIST_ID,other.PROCESSLIST_ID FROM performance_schema.metadata_locks AS asks"
+    b" JOIN performance_schema.metadata_locks AS has ON has.OBJECT_TYPE=asks.OBJECT_TYPE"
+    b" AND has.OBJECT_SCHEMA<=>asks.OBJECT_SCHEMA AND has.OBJECT_NAME<=>asks.OBJECT_NAME"
+    b" AND has.OWNER_THREAD_ID<>asks.OWNER_THREAD_ID"
+    b" JOIN performance_schema.threads AS one ON one.THREAD_ID=asks.OWNER_THREAD_ID"
+    b" LEFT JOIN performance_schema.threads AS other ON other.THREAD_ID=has.OWNER_THREAD_ID"
+    b" WHERE asks.LOCK_STATUS='PENDING' AND (has.LOCK_TYPE NOT IN (" + _WEAK + b")"
+    b" OR has.LOCK_STATUS='GRANTED' AND asks.LOCK_TYPE NOT IN (" + _WEAK + b"))"
+)
+"""A strong lock that is asked for comes before weak ones that are asked for after it."""
+
+
+_ROW_WAITS: Final = (
+    b" FROM (%b) AS waits"
+    b" JOIN information_schema.INNODB_TRX AS own ON own.trx_id=waits.holding"
+    b" JOIN information_schema.INNODB_TRX AS theirs ON theirs.trx_id=waits.waiting"
+)
+
+
+@understood("target")
+async def who_waits(connection: Connection, family: TargetFamily) -> frozenset[tuple[int, int]]:
+    """Return the sessions that wait for a lock, each with one that has it; 0: no session has.
+
+    As far as the user may look, and the server knows: a MariaDB does not tell of locks of tables.
+    Raises ServerError, ConnectionLostError.
+    """
+    of_rows = b"SELECT theirs.trx_mysql_thread_id, own.trx_mysql_thread_id" + _ROW_WAITS
+    questions = [of_rows % family.lock_waits]
+    if family.grants_locks_by_table:
+        questions.append(_METADATA_WAITS)
+    return frozenset([
+        # Threads of the server itself are no sessions.
+        (literals.number(waiting or 0), literals.number(holding or 0))
+        for question in questions
+        for waiting, holding in await _if_allowed(connection, question) or ()
+    ])  # fmt: skip
+
 
 @understood("target")
 async def sessions_waiting(connection: Connection, family: TargetFamily) -> frozenset[int] | None:
@@ -23,13 +67,8 @@ async def sessions_waiting(connection: Connection, family: TargetFamily) -> froz
     None if the user may not read these tables, or the server does not have them. Raises
     ServerError, ConnectionLostError.
     """
-    try:
-        rows = await _waiting(connection, family, [connection.thread_id])
-    except ServerError as error:
-        if error.number not in NOT_ALLOWED | NO_SUCH_TABLE:
-            raise
-        return None
-    return frozenset(literals.number(thread) for thread, _ in rows)
+    rows = await _if_allowed(connection, _waiting(family, [connection.thread_id]))
+    return None if rows is None else frozenset(literals.number(thread) for thread, _ in rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +89,7 @@ async def meeting_among(connection: Connection, sessions: Collection[int]) -> Me
 
     Raises ServerError, also if the user may not look, and ConnectionLostError.
     """
-    for thread, transaction in await _waiting(connection, MYSQL, sessions):
+    for thread, transaction in await connection.query(_waiting(MYSQL, sessions)):
         if thread not in sessions:
             continue
         # All locks of large transactions would be very many to look through.
@@ -88,14 +127,20 @@ async def _transactions(connection: Connection) -> tuple[frozenset[int], frozens
     )
 
 
-async def _waiting(
-    connection: Connection, family: TargetFamily, holding: Collection[int]
-) -> list[Row]:
-    """Return session and transaction of each that waits for a row lock of one of the sessions."""
-    return await connection.query(
-        b"SELECT theirs.trx_mysql_thread_id, theirs.trx_id FROM (%b) AS waits"
-        b" JOIN information_schema.INNODB_TRX AS own ON own.trx_id=waits.holding"
-        b" JOIN information_schema.INNODB_TRX AS theirs ON theirs.trx_id=waits.waiting"
-        b" WHERE own.trx_mysql_thread_id IN (%b)"
-        % (family.lock_waits, b",".join(b"%d" % each for each in holding))
+def _waiting(family: TargetFamily, holding: Collection[int]) -> bytes:
+    """Return the query for session and transaction of each that waits for a row lock of these."""
+    return (
+        b"SELECT theirs.trx_mysql_thread_id, theirs.trx_id"
+        + _ROW_WAITS % family.lock_waits
+        + b" WHERE own.trx_mysql_thread_id IN (%b)" % b",".join(b"%d" % each for each in holding)
     )
+
+
+async def _if_allowed(connection: Connection, question: bytes) -> list[Row] | None:
+    """Return the answer; None if the user may not ask, or the server has no such table."""
+    try:
+        return await connection.query(question)
+    except ServerError as error:
+        if error.number not in NOT_ALLOWED | NO_SUCH_TABLE:
+            raise
+        return None

@@ -57,6 +57,10 @@ class Coordinator:
         self.pulse = Pulse()
         """The dispatcher's, for the watchdog."""
 
+    def sessions(self) -> frozenset[int]:
+        """Return the target's ids of all workers' sessions."""
+        return frozenset().union(*self.connections)
+
     def defined(self, definition: Group) -> None:
         """Note that a definition has been applied."""
         self.definitions += 1

@@ -29,6 +29,7 @@ from mtsd.replica.run.semi_sync_watch import SemiSyncWatch
 from mtsd.replica.run.statistics import ReplicaStatistics, WorkerStatistics, worker_state
 from mtsd.replica.stages.delay_stage import DelayStage
 from mtsd.replica.ways.streamed_failures import StreamedGroupError
+from mtsd.replica.workers.held_up import HeldUpWatch
 from mtsd.replica.workers.lost_answers import LostAnswers, OpenSession
 from mtsd.replica.workers.stopped_group import record_stopped
 from mtsd.replica.workers.target_waits import TargetWait, TargetWaits
@@ -99,6 +100,9 @@ class Replica:
             lambda: stream.received.position,
             stream.connect_anew,
         )
+        self._held_up = HeldUpWatch(
+            current, channel_session.family, self._target_waits, coordinator.sessions
+        )
         self._began = asyncio.get_running_loop().time()
         self._cpu_began = process_time()
         self._stop_requested = False
@@ -118,11 +122,9 @@ class Replica:
         checkpointer = asyncio.create_task(
             self._guard(self._checkpointer.run()), name="checkpointer"
         )
-        beside = [
-            asyncio.create_task(
-                TargetWaits(self._target_waits, len(self._workers)).run(), name="target waits"
-            )
-        ]
+        told = TargetWaits(self._target_waits, len(self._workers), lambda: self._held_up.why)
+        beside = [asyncio.create_task(told.run(), name="target waits")]
+        beside.append(asyncio.create_task(self._held_up.run(), name="held up"))
         lost_answers = LostAnswers(self._current, self._open_sessions)
         beside.append(asyncio.create_task(lost_answers.run(), name="lost answers"))
         beside.append(asyncio.create_task(self._source_log.run(), name="source log"))
@@ -310,6 +312,7 @@ class Replica:
             in_doubt=self._checkpointer.in_doubt,
             warnings=self._checkpointer.guard.warnings,
             policy=self._policy,
+            held_up=self._held_up.found,
         )
 
     def _open_sessions(self) -> Iterator[OpenSession]:

@@ -8,6 +8,7 @@ from mtsd.apply.position.failed_groups import SkippedGroup
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
 from mtsd.replica.run.policy_choice import PolicyInForce
+from mtsd.replica.workers.held_up import HeldUp
 from mtsd.replica.workers.target_waits import TargetWait
 from mtsd.schedule.by_database import PendingOfDatabase
 from mtsd.schedule.policies.partition_statistics import PartitionStatistics
@@ -81,8 +82,9 @@ class ReplicaStatistics:
     in_doubt: int
     """Groups with an in-doubt record, at the last look."""
     warnings: tuple[str, ...]
-    policy: PolicyInForce
     """What the guard has found that does not stop it."""
+    policy: PolicyInForce
+    held_up: HeldUp | None
 
 
 LONG_WAIT_S: Final = 1.0

@@ -210,8 +210,7 @@ class Overlapping:
 
     def _sessions_beside(self, held: Held) -> frozenset[int]:
         """Return the ids of all sessions of workers but the one on which a batch is held."""
-        all_of_them = frozenset().union(*self._coordinator.connections)
-        return all_of_them - {held.applier.session.connection.thread_id}
+        return self._coordinator.sessions() - {held.applier.session.connection.thread_id}
 
     def _not_side_by_side(self) -> None:
         self._side_by_side.failed()

@@ -20,6 +20,7 @@ _POLL_PERIOD_S = 1.0
 _FIRST_WORD_S = 10.0
 _NEXT_WORD_S = 30.0
 _MAX_SHOWN = 8
+_UNKNOWN = "SHOW PROCESSLIST there tells what for, or its error log (a full disk)"
 _MORE_TELLS = frozenset({
     b"ALTER", b"BEGIN", b"CREATE", b"DROP", b"LOAD", b"RENAME", b"SHOW", b"XA",
 })  # fmt: skip
@@ -61,9 +62,16 @@ def kind_in_words(packet: bytes, answered: int = 0) -> str:
 class TargetWaits:
     """Looks at the workers again and again; `waits` returns those that wait for so many seconds."""
 
-    def __init__(self, waits: Callable[[float], Sequence[TargetWait]], workers: int) -> None:
+    def __init__(
+        self,
+        waits: Callable[[float], Sequence[TargetWait]],
+        workers: int,
+        why: Callable[[], str] = str,
+    ) -> None:
+        """`why` returns what the one that waits longest is known to wait for, in words."""
         self._waits = waits
         self._workers = workers
+        self._why = why
         self._reported = False
         self._next = 0.0
 
@@ -88,8 +96,8 @@ class TargetWaits:
         self._next = now + _NEXT_WORD_S
         long.sort(key=lambda wait: -wait.seconds)
         log.warning(
-            "workers wait for the target's answer: SHOW PROCESSLIST there tells what for, or its"
-            " error log (a full disk)",
+            "workers wait for the target's answer",
+            because=self._why() or _UNKNOWN,
             waiting=len(long), workers=self._workers, longest_s=round(long[0].seconds),
             at=[_described(wait) for wait in long[:_MAX_SHOWN]],
         )  # fmt: skip
