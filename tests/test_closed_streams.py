@@ -16,6 +16,8 @@ from tests.replica.daemon_process import Value, toml
 
 ROOT = Path(__file__).parents[1]
 TIMEOUT_S = 60
+HEEDS_CTRL_C = ("env", "--default-signal=INT")
+"""What a shell starts in the background ignores it, and so does all that this starts."""
 SETTINGS: dict[str, Value] = {"source.port": 1, "target.port": 2, "log.format": "json"}
 
 
@@ -82,7 +84,7 @@ def test_ctrl_c(command: str, tmp_path: Path) -> None:
             )
             config.chmod(0o600)
             with subprocess.Popen(
-                [sys.executable, "-m", "mtsd", command, "--config", str(config)],
+                [*HEEDS_CTRL_C, sys.executable, "-m", "mtsd", command, "--config", str(config)],
                 cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             ) as process:  # fmt: skip
                 connected, _, _ = select.select([silent, other], [], [], TIMEOUT_S)
