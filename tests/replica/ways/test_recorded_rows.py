@@ -181,7 +181,8 @@ def test_a_target_that_is_killed(target: str, tmp_path: Path) -> None:
             asked += 1
             (last,) = pair.target.sql("SELECT MAX(id) FROM a.m")[0]
             record = pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt")
-            assert record[0][0] <= MOST
+            # Those of the run before go with the next low-water mark.
+            assert record[0][0] <= 2 * MOST
             told = "--applied" if is_there(pair, int(found[1])) else "--not-applied"
             assert last is not None
             command(daemon, "resolve", "--group", found[1], told)
