@@ -89,7 +89,7 @@ def _roots(session: int, waits: Collection[tuple[int, int]]) -> set[int]:
 
 def _in_words(session: int, seen: Session | None, *, own: bool) -> str:
     if not session:
-        return "a prepared transaction, which XA RECOVER lists"
+        return "a prepared transaction (XA RECOVER lists it) or the server itself"
     shown = f"mtsd's own connection {session}" if own else f"connection {session}"
     if seen is None:
         return shown

@@ -18,6 +18,7 @@ from tests.servers.mysqld import Server
 from tests.servers.pair import Pair
 
 _LOCK = "Waiting for table metadata lock"
+_NOBODY = "a prepared transaction (XA RECOVER lists it) or the server itself"
 
 
 def _session(number: int, state: str = "", statement: str = "", user: str = "app") -> Session:
@@ -63,7 +64,7 @@ _SEEN = {
                 " wait until that ends, or KILL 18 there"
             ),
         ),
-        (12, {(12, 0)}, f"{_LOCK}, held up by a prepared transaction, which XA RECOVER lists"),
+        (12, {(12, 0)}, f"{_LOCK}, held up by {_NOBODY}"),
         (
             12, {(12, 99)},
             f"{_LOCK}, held up by connection 99: wait until that ends, or KILL 99 there",
