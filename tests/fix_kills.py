@@ -34,8 +34,15 @@ ONCE = frozenset({
     FaultPoint.BEFORE_CONNECT_SOURCE, FaultPoint.BEFORE_DUMP,
 })  # fmt: skip
 """Points that each start passes once."""
-SETTLES = frozenset({FaultPoint.BEFORE_SETTLED, FaultPoint.AFTER_SETTLED})
-"""Where what was in doubt is settled by itself, or with what comes next."""
+_SETTLES: dict[str, Value] = {"replica.checkpoint_period": 60.0}
+"""A low-water mark that passes a definition soon leaves nothing to settle."""
+SOONER: dict[FaultPoint, dict[str, Value]] = {
+    FaultPoint.BEFORE_SETTLED: _SETTLES,
+    FaultPoint.AFTER_SETTLED: _SETTLES,
+    # Few groups of the load are too large for a queue.
+    FaultPoint.BEFORE_CHUNK: {"replica.pending_jobs_size_max": 65_536, "replica.batch_bytes": 4096},
+}
+"""Settings with which a run passes a point sooner than with `SMALL`."""
 ON_ERROR = frozenset({FaultPoint.BEFORE_REPLAY})
 ON_STOP = frozenset({FaultPoint.BEFORE_STOP_CHECKPOINT})
 

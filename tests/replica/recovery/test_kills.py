@@ -11,8 +11,8 @@ from tests.fix_kills import (
     OFTEN,
     ON_ERROR,
     ON_STOP,
-    SETTLES,
     SMALL,
+    SOONER,
     assert_each_once,
     kill_at_random,
 )
@@ -47,8 +47,7 @@ def test_killed_at_fault_points(count: int, most: int, tmp_path: Path) -> None:
         with live_load(pair, seed=5, rate=30) as load:
             for point in points[:count]:
                 passes = chance.randint(1, most) if point in OFTEN else 1
-                # A low-water mark that passes a definition soon leaves nothing to settle.
-                daemon.settings["replica.checkpoint_period"] = 60.0 if point in SETTLES else 0.1
+                daemon.settings |= SMALL | SOONER.get(point, {})
                 daemon.start(fault=f"{point}:{passes}")
                 assert daemon.wait(300) == SIGKILLED, (point, daemon.last_words())
             daemon.start(fault=FaultPoint.BEFORE_STOP_CHECKPOINT)
