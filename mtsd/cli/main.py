@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from mtsd import __version__
 from mtsd.cli.complaint import complain
-from mtsd.cli.output import OutputError, flush
+from mtsd.cli.output import OutputError, flush, not_written
 from mtsd.cli.parser import CommandParser, did_you_mean
 from mtsd.model.build import COMPILED
 from mtsd.model.outcome.exit_status import ExitStatus
@@ -103,11 +103,9 @@ def _parsed(words: list[str]) -> argparse.Namespace:
         parser.error(f"there is no command {first!r}{near}")
     try:
         return parser.parse_args(words)
-    except BrokenPipeError:
-        raise
     except OSError as error:
         # It prints its help by itself.
-        raise OutputError(error.errno, error.strerror) from None
+        raise not_written(error) from None
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -18,6 +18,13 @@ class OutputError(OSError):
     """
 
 
+def not_written(error: OSError) -> OSError:
+    """Return what to raise where standard output could not be written: an OutputError, mostly."""
+    if isinstance(error, BrokenPipeError):
+        return error
+    return OutputError(error.errno, error.strerror)
+
+
 def printable(text: str) -> str:
     """Return the text on one line, with everything that is not printable escaped."""
     if text.isprintable():
@@ -70,10 +77,8 @@ def flush() -> None:
         return
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
-        raise
     except OSError as error:
-        raise OutputError(error.errno, error.strerror) from None
+        raise not_written(error) from None
 
 
 def _write(
@@ -85,10 +90,8 @@ def _write(
         # A terminal that does not know all characters. Nothing has been written.
         plain = "".join(char if char.isascii() else escaped(char) for char in text)
         print(plain, end=end, file=out, flush=flush)
-    except BrokenPipeError:
-        raise
     except OSError as error:
-        raise OutputError(error.errno, error.strerror) from None
+        raise not_written(error) from None
 
 
 def _escaped(char: str) -> str:
