@@ -17,6 +17,11 @@ from tests.replica.daemon_process import DaemonProcess
 from tests.servers.mysqld import Server
 from tests.servers.pair import Pair
 
+_TABLE = (
+    "CREATE DATABASE a",
+    "CREATE TABLE a.t (id INT PRIMARY KEY, v INT)",
+    "INSERT INTO a.t VALUES (1, 1)",
+)
 _LOCK = "Waiting for table metadata lock"
 _NOBODY = "a prepared transaction (XA RECOVER lists it) or the server itself"
 
@@ -139,10 +144,7 @@ def test_a_lock_on_a_mysql_has_a_holder(tmp_path: Path) -> None:
         Pair(None, observed) as pair,
         DaemonProcess(pair.source, pair.target, tmp_path) as daemon,
     ):
-        run(
-            pair.source, "CREATE DATABASE a", "CREATE TABLE a.t (id INT PRIMARY KEY, v INT)",
-            "INSERT INTO a.t VALUES (1, 1)",
-        )  # fmt: skip
+        run(pair.source, *_TABLE)
         trial = _Trial(pair, daemon)
         trial.goes_on()
         with trial.held("FLUSH TABLES WITH READ LOCK") as holder:
@@ -181,10 +183,7 @@ def test_a_mariadb_names_the_holder_of_a_row(tmp_path: Path) -> None:
         families("11.8", "11.8") as pair,
         DaemonProcess(pair.source, pair.target, tmp_path) as daemon,
     ):
-        run(
-            pair.source, "CREATE DATABASE a", "CREATE TABLE a.t (id INT PRIMARY KEY, v INT)",
-            "INSERT INTO a.t VALUES (1, 1)",
-        )  # fmt: skip
+        run(pair.source, *_TABLE)
         trial = _Trial(pair, daemon)
         trial.goes_on()
         with trial.held("FLUSH TABLES WITH READ LOCK"):
