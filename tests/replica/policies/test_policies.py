@@ -95,7 +95,7 @@ def test_another_policy_after_each_kill(rounds: int, tmp_path: Path) -> None:
             for policy in list(POLICIES) * rounds:
                 daemon.settings["replica.parallel_type"] = policy
                 daemon.settings["replica.parallel_workers"] = chance.choice((0, 1, 3, 8))
-                kill_either(pair, daemon, chance, 1)
+                kill_either(pair, daemon, chance, 1, also_target=False)
         daemon.start()
         daemon.wait_until_caught_up()
         assert daemon.stop() == 0
