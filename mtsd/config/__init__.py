@@ -8,9 +8,8 @@ from mtsd.config.given import (
     CONFIGURATION_VARIABLE,
     account_variable,
     environment_variable,
-    secret_of,
-    unreadable,
 )
+from mtsd.config.given_files import doubts, secret_of, unreadable
 from mtsd.config.kinds import HIDDEN, is_secret
 from mtsd.config.loading import DEFAULT, Loaded, load
 from mtsd.config.problems import ConfigurationError, Problem, shown
@@ -53,6 +52,7 @@ __all__ = [
     "TargetSettings",
     "account_variable",
     "document",
+    "doubts",
     "environment_variable",
     "is_secret",
     "load",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mtsd.config.file_modes import Account, readable, writable
+from mtsd.config.given_files import doubts, secret_of, text_of, unreadable
 from mtsd.config.kinds import is_file, is_path, is_plain_text, is_secret
 from mtsd.config.problems import Problem, shown
 from mtsd.config.settings import FIELDS, SECTIONS
@@ -77,28 +78,10 @@ def gather(
     return gathered
 
 
-def unreadable(path: Path, error: OSError | UnicodeDecodeError, origin: str) -> Problem:
-    """Report why a file cannot be read, without revealing anything of its contents."""
-    reason = "not UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror or "error"
-    return Problem(
-        str(path), f"cannot be read: {reason}", "allowed is a readable UTF-8 text file", origin
-    )
-
-
-def secret_of(path: Path) -> str:
-    """Return what a file of one secret holds. Raises OSError, UnicodeDecodeError.
-
-    An editor's mark of UTF-8 and one end of line, of Windows too, are no part of it: the server
-    would only say that the password is wrong.
-    """
-    return re.sub(r"\r?\n\Z", "", path.read_bytes().decode("utf-8-sig"))
-
-
 def _read_file(path: Path, gathered: Gathered) -> None:
     origin = f"file {path}"
     try:
-        # Some editors begin a file with a mark of UTF-8, which is no TOML.
-        document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        document = tomllib.loads(text_of(path))
     except (OSError, UnicodeDecodeError) as error:
         gathered.problems.append(unreadable(path, error, "the file of settings"))
         gathered.complete = False
@@ -174,6 +157,8 @@ def _read_credentials(directory: Path, gathered: Gathered) -> None:
             gathered.problems.append(unreadable(directory / name, error, origin))
             gathered.complete = False
             continue
+        if is_secret(FIELDS[name]):
+            gathered.warnings += doubts(directory / name, text)
         gathered.values[name] = Given(_from_text(name, text), origin, from_credential=True)
 
 

@@ -11,7 +11,8 @@ from pydantic_core import ErrorDetails
 
 from mtsd.config.conflicts import conflicts, ineffective
 from mtsd.config.file_modes import Account, readable, writable
-from mtsd.config.given import Given, gather, secret_of, unreadable
+from mtsd.config.given import Given, gather
+from mtsd.config.given_files import doubts, secret_of, unreadable
 from mtsd.config.kinds import allowed, is_secret
 from mtsd.config.problems import ConfigurationError, Problem, shown
 from mtsd.config.settings import FIELDS, SECTIONS, Settings, SourceSettings
@@ -67,7 +68,7 @@ def load(
                 wrong.update(conflict.keys)
     origins = {key: _origin(key, given) for key in FIELDS}
     warnings = [*gathered.warnings, *ineffective(settings, given)]
-    settings = _with_password_files(settings, wrong, origins, problems)
+    settings = _with_password_files(settings, wrong, origins, problems, warnings)
     warnings += _exposed(settings, credentials_directory)
     if problems:
         raise ConfigurationError(tuple(problems))
@@ -122,6 +123,7 @@ def _with_password_files(
     wrong: set[str],
     origins: dict[str, str],
     problems: list[Problem],
+    warnings: list[str],
 ) -> Settings:
     for section, endpoint in (("source", settings.source), ("target", settings.target)):
         key, path = f"{section}.password_file", endpoint.password_file
@@ -135,6 +137,7 @@ def _with_password_files(
                 Problem(key, f"{problem.key} {problem.found}", problem.allowed, problem.origin)
             )
             continue
+        warnings += doubts(path, password)
         origins[f"{section}.password"] = f"{key} {path}"
         secret = SecretStr(password)
         if isinstance(endpoint, SourceSettings):

@@ -9,6 +9,7 @@ from mtsd.model.errors import NeedsPersonError
 
 REQUIRING = frozenset({"required", "verify_ca", "verify_identity"})
 """Modes in which a connection that the server does not encrypt is refused."""
+_LONGEST_KEY = 1 << 20
 _NO_KEY = "contains no public key in PEM format: it is the server's public_key.pem"
 
 
@@ -40,7 +41,9 @@ def public_key(role: str, file: Path | None) -> bytes:
     if file is None:
         return b""
     try:
-        key = file.read_bytes()
+        with file.open("rb") as opened:
+            # A device such as /dev/zero has no end.
+            key = opened.read(_LONGEST_KEY)
         load_pem_public_key(key)
     except (OSError, ValueError) as error:
         reason = f"cannot be read: {error.strerror}" if isinstance(error, OSError) else _NO_KEY

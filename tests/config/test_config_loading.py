@@ -267,10 +267,10 @@ def test_relative_paths_are_seen_from_the_file(write: Write, tmp_path: Path) -> 
 
 def test_a_password_file_is_read(write: Write, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
-    secret.write_text(f"{SECRET} \n\n")
+    secret.write_text(f"{SECRET} \n")
     secret.chmod(0o600)
     loaded = load(write('[source]\npassword_file = "secret"\n'))
-    assert loaded.settings.source.password.get_secret_value() == f"{SECRET} \n"
+    assert loaded.settings.source.password.get_secret_value() == f"{SECRET} "
     assert loaded.settings.target.password.get_secret_value() == ""
     assert loaded.origins["source.password"] == f"source.password_file {secret}"
     assert loaded.warnings == ()
@@ -290,6 +290,37 @@ def test_a_password_file_that_cannot_be_read(write: Write, tmp_path: Path) -> No
     (tmp_path / "secret").write_bytes(b"\xff")
     (line,) = problems(lambda: load(path))
     assert "not UTF-8" in line
+
+
+@pytest.mark.parametrize(
+    ("held", "told"),
+    [
+        ("", "is empty: the login is without a password"),
+        ("\n", "is empty: the login is without a password"),
+        (f"{SECRET}\n\n", "has several lines"),
+        (f"{SECRET}\nuser: repl", "has several lines"),
+    ],
+)
+def test_a_password_that_is_hardly_meant(
+    write: Write, tmp_path: Path, held: str, told: str
+) -> None:
+    for name in ("secret", "source.password"):
+        (tmp_path / name).write_text(held)
+        (tmp_path / name).chmod(0o600)
+    in_file = load(write('[source]\npassword_file = "secret"\n')).warnings
+    credential = load(write(""), credentials_directory=tmp_path).warnings
+    for name, warnings in (("secret", in_file), ("source.password", credential)):
+        (warning,) = warnings
+        assert warning.startswith(f"{tmp_path / name} {told}")
+        assert SECRET not in warning
+
+
+def test_a_file_without_an_end(write: Write) -> None:
+    endless = Path("/dev/zero")
+    (line,) = problems(lambda: load(endless))
+    assert line.startswith("/dev/zero: cannot be read: it is larger than 1 MiB; ")
+    (line,) = problems(lambda: load(write(f"[source]\npassword_file = '{endless}'\n")))
+    assert line.startswith("source.password_file: /dev/zero cannot be read: it is larger than")
 
 
 def test_a_credential_loses_one_newline(write: Write, tmp_path: Path) -> None:

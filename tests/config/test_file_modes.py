@@ -65,6 +65,7 @@ def test_each_file_and_folder_is_looked_at(write: Write, tmp_path: Path) -> None
     folder.mkdir()
     for name in ("secret", "key", "ca"):
         (folder / name).touch(0o600)
+    (folder / "secret").write_text("x")
     path = write(
         '[source]\npassword_file = "keys/secret"\ntls = "verify_ca"\ntls_key = "keys/key"\n'
         'tls_cert = "keys/ca"\ntls_ca = "keys/ca"\n[target]\npassword = "x"\n'
@@ -93,6 +94,7 @@ def test_a_link_is_as_safe_as_what_it_leads_to(write: Write, tmp_path: Path) -> 
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "secret").touch(0o600)
+    (elsewhere / "secret").write_text("x")
     (tmp_path / "secret").symlink_to(elsewhere / "secret")
     elsewhere.chmod(0o707)
     (told,) = load(write('[source]\npassword_file = "secret"\n')).warnings

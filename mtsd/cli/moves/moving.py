@@ -12,8 +12,8 @@ from typing import Final
 
 from mtsd.cli.arguments import add_configuration, named_path, seconds
 from mtsd.cli.complaint import complain
-from mtsd.cli.output import print_line
-from mtsd.config import account_variable, secret_of, unreadable
+from mtsd.cli.output import print_line, report
+from mtsd.config import account_variable, doubts, secret_of, unreadable
 from mtsd.model.errors import MtsdError
 from mtsd.model.outcome.exit_status import ExitStatus
 from mtsd.operations.move.admin import Admin
@@ -80,10 +80,13 @@ def account(args: argparse.Namespace, option: str) -> Admin | None:
         return None
     if file is not None:
         try:
-            return Admin(user, secret_of(file))
+            password = secret_of(file)
         except (OSError, UnicodeDecodeError) as error:
             message = f"--{option}-password-file: {unreadable(file, error, 'command line')}"
             raise SystemExit(complain(message, ExitStatus.BAD_USAGE)) from None
+        for doubt in doubts(file, password):
+            report(f"warning: {doubt}")
+        return Admin(user, password)
     if (given := os.environ.get(account_variable(option))) is not None:
         return Admin(user, given)
     if sys.stdin is not None and sys.stdin.isatty():
