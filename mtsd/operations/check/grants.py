@@ -61,10 +61,14 @@ def statements(settings: Settings) -> Iterator[str]:
     target = f"{shown_text(settings.target.user)}@'%'"
     yield f"-- On the target ({settings.target.address}): statements of the source run again there."
     yield from _of_replication(settings, target)
-    if settings.replica.consistency == "any_time":
+    needed = settings.replica.consistency == "any_time"
+    if needed:
         yield '-- For consistency = "any_time": who waits for whose locks (the second on MySQL):'
-        yield grant([need.anyof[0] for need in LOCKS], target) + ";"
-        yield grant([need.anyof[0] for need in LOCKS_OF_ROWS], target, "performance_schema") + ";"
+    else:
+        yield "-- Only for the status to name who holds up a worker (the second on MySQL):"
+    for needs, schema in ((LOCKS, ""), (LOCKS_OF_ROWS, "performance_schema")):
+        shown = grant([need.anyof[0] for need in needs], target, schema)
+        yield f"{shown};" if needed else f"-- {shown};"
     yield "-- The position tables:"
     yield grant([need.anyof[0] for need in POSITION], target, settings.target.schema) + ";"
     if settings.target.definer == "source":

@@ -26,7 +26,7 @@ from mtsd.operations.check.privileges import (
     missing_on_all,
     target_needs,
 )
-from tests.operations.check.good_facts import SETTINGS, filtered, target_settings
+from tests.operations.check.good_facts import SETTINGS, filtered, replica, target_settings
 
 NEEDED = (*TARGET, *SESSION, *BINLOG, *DEFINITIONS)
 NEWEST = ServerVersion(Flavour.MYSQL, (9, 7, 0))
@@ -201,6 +201,15 @@ def test_a_target_without_gtids_is_read_for_evidence() -> None:
     assert EVIDENCE[0] not in target_needs(settings, logs=True, gtids=True)
     assert EVIDENCE[0] not in target_needs(settings, logs=False, gtids=False)
     assert "-- GRANT REPLICATION SLAVE ON *.* TO" in "\n".join(statements(settings))
+
+
+def test_who_holds_up_a_worker_is_named_to_a_user_who_may_ask() -> None:
+    asks = ["GRANT PROCESS ON *.* TO 'mtsd'@'%';"]
+    asks.append("GRANT SELECT ON `performance_schema`.* TO 'mtsd'@'%';")
+    any_time = replica(consistency="any_time")
+    assert set(asks) <= set(statements(any_time))
+    offered = [line for line in statements(SETTINGS) if line.removeprefix("-- ") in asks]
+    assert offered == [f"-- {ask}" for ask in asks]
 
 
 def test_a_users_name_is_quoted() -> None:
