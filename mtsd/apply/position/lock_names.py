@@ -17,7 +17,7 @@ from typing import Final
 
 from mtsd.apply.position.position_schema import LOCK_TOKEN
 from mtsd.apply.position.table_declaration import Table, text, whole
-from mtsd.apply.session.retry import announced_wait, write
+from mtsd.apply.session.retry import announced_wait, write_each
 from mtsd.apply.sql import literals
 from mtsd.model.error_numbers import NO_SUCH_TABLE
 from mtsd.model.errors import NeedsPersonError, ServerError
@@ -122,8 +122,7 @@ async def make_locks(connection: Connection, schema: str, channel: str) -> LockN
     """
     locks = await read_locks(connection, schema, channel)
     if locks is None:
-        for statement in TokenTable(schema).creation():
-            await write(connection, [statement])
+        await write_each(connection, TokenTable(schema).creation())
         locks = await read_locks(connection, schema, channel)
     if locks is None:
         raise NeedsPersonError(

@@ -104,6 +104,16 @@ async def write(connection: Connection, statements: Sequence[bytes]) -> None:
     )
 
 
+async def write_each(connection: Connection, statements: Sequence[bytes]) -> None:
+    """Run mtsd's own statements in one packet, `with_retries`.
+
+    Each commits by itself, and the same again changes nothing.
+    """
+    await with_retries(
+        connection, lambda: connection.run(b";".join(statements), len(statements)), statements[0]
+    )
+
+
 @contextlib.asynccontextmanager
 async def announced_wait(connection: Connection, statement: bytes) -> AsyncIterator[None]:
     """Log repeatedly that the block is waiting for the target, unless for an obstacle's end."""

@@ -15,7 +15,7 @@ from mtsd.apply.position.position_tables import RECOVERY_ID, ChannelRow, Positio
 from mtsd.apply.position.prepared_table import PreparedRow
 from mtsd.apply.position.split_table import SPLIT
 from mtsd.apply.session.family import TARGETS
-from mtsd.apply.session.retry import announced_wait, write
+from mtsd.apply.session.retry import announced_wait, write, write_each
 from mtsd.filter.rules import Rules
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.fault_points import FaultHook, FaultPoint
@@ -82,8 +82,8 @@ async def make_tables(connection: Connection, tables: PositionTables) -> None:
     """
     existing = await require_usable(connection, tables)
     if len(existing.engines) != len(TABLES):
-        for definition in tables.definitions(TARGETS[flavour_of(connection.server_version)]):
-            await write(connection, [definition])
+        family = TARGETS[flavour_of(connection.server_version)]
+        await write_each(connection, tables.definitions(family))
 
 
 @dataclass(frozen=True, slots=True)
