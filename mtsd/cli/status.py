@@ -114,7 +114,9 @@ def _show(status: Status, *, as_json: bool, whole: bool = True) -> None:
 
 def lines(status: Status, *, whole: bool = True) -> Iterator[str]:
     """Yield the human-readable lines of a status; not `whole`: the target was not asked."""
-    running = status.state not in {"stopped", "failed"}
+    # One that stands by has not looked at its position yet.
+    stands_by = status.state == "standby"
+    running = status.state not in {"stopped", "failed", "standby"}
     state = f"{status.state}: {status.doing}" if status.doing else str(status.state)
     if status.state == "waiting":
         state += "; once that is over, it goes on"
@@ -131,7 +133,7 @@ def lines(status: Status, *, whole: bool = True) -> Iterator[str]:
         facts.append(("policy", f"{status.parallel_type}, as {status.parallel_type_because}"))
     if running:
         facts += _place("received", status.received)
-    if whole:
+    if whole and not stands_by:
         facts += _place("executed", status.executed)
     if running:
         facts.append(("lag", lag_in_words(status)))

@@ -11,6 +11,9 @@ _STOPPED: Final = "an error has stopped the replica"
 def source_in_words(status: Status) -> str:
     """Return what to say after the source's address."""
     source, target = status.connections.source, status.connections.target
+    if status.state == "standby":
+        # It is meant to be connected to nothing.
+        return ""
     if status.state == "failed":
         return _after_an_error(source)
     words = _connection_in_words(source)
@@ -23,6 +26,8 @@ def source_in_words(status: Status) -> str:
 def target_in_words(status: Status) -> str:
     """Return what to say after the target's address; an error that `doing` has is not repeated."""
     target = status.connections.target
+    if status.state == "standby":
+        return ""
     if status.state == "failed":
         return _after_an_error(target)
     return _connection_in_words(target, status.doing)
@@ -66,6 +71,8 @@ def lag_in_words(status: Status) -> str:
     lag = status.lag_seconds
     if status.state == "failed":
         return f"unknown: {_STOPPED}"
+    if status.state == "standby":
+        return "unknown: it stands by"
     if lag is None:
         target = status.connections.target
         away = "target" if target.since and not target.connected else "source"

@@ -13,7 +13,7 @@ import structlog
 from mtsd.apply.position.position_tables import PositionTables
 from mtsd.config import Settings
 from mtsd.replica.core.endpoints import about_session, endpoint
-from mtsd.replica.guards.handed_over import fenced, read_fence
+from mtsd.replica.guards.handed_over import awaited, read_fence
 from mtsd.wire.connection import Connection
 from mtsd.wire.neutral_session import make_neutral
 
@@ -42,13 +42,13 @@ async def stand_by(
             # What is set from here on is not in the answer.
             woken.clear()
             async with connection.answering():
-                refused = fenced(await read_fence(connection, tables))
-            if refused is None:
+                fence = await read_fence(connection, tables)
+            if fence is None:
                 return
             if not told:
                 told = True
-                log.info("stands by", because=str(refused))
-            stands_by(str(refused))
+                log.info("stands by", because=awaited(fence))
+            stands_by(awaited(fence))
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(woken.wait(), _LOOK_S)
     finally:

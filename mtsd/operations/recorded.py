@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from mtsd.apply.position.failed_groups import SkippedGroup, StoppedGroup
+from mtsd.apply.position.handed_over_table import HandedOver
 from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.apply.position.last_stop_table import LAST_STOP
 from mtsd.apply.position.lock_names import CHANNEL, read_locks
@@ -16,6 +17,7 @@ from mtsd.model.error_numbers import NO_SUCH_TABLE
 from mtsd.model.errors import ConnectionLostError, ServerError
 from mtsd.model.outcome.last_stop import LastStop
 from mtsd.replica.core.endpoints import endpoint
+from mtsd.replica.guards.handed_over import read_fence
 from mtsd.replica.recovery.recovery import read_failed, unsettled
 from mtsd.schedule.done.executed_groups import ExecutedGroups, recovered
 from mtsd.schedule.done.repair import is_passed
@@ -75,6 +77,14 @@ async def _stop(connection: Connection, tables: PositionTables) -> LastStop | No
     present = {str(name) for name, _ in await connection.query(tables.select_tables())}
     ended = await connection.query(tables.last_stop.select()) if LAST_STOP in present else []
     return tables.last_stop.stop(ended[0]) if ended else None
+
+
+async def read_fence_of(settings: Settings) -> HandedOver | None:
+    """Query who applies in a channel's stead; None: nobody, or there are no position tables yet.
+
+    Raises ServerError, ConnectionLostError.
+    """
+    return await _read_by(settings, read_fence)
 
 
 async def _read_by(

@@ -24,23 +24,30 @@ from mtsd.control.stop_status import (
     StoppedStatus,
 )
 from mtsd.model.outcome.last_stop import LastStop, StopNote, newest_stop
-from mtsd.operations.recorded import read_holder, read_last_stop, read_recorded
+from mtsd.operations.recorded import (
+    read_fence_of,
+    read_holder,
+    read_last_stop,
+    read_recorded,
+)
 from mtsd.replica.core.filters import rules_of
+from mtsd.replica.guards.handed_over import fenced
 
 
 async def read_stored(settings: Settings) -> Status:
     """Read the channel's rows, all as of one moment; nothing is locked or changed.
 
     State is "stopped", or "failed" if an error has stopped the last daemon; what only a running
-    one knows is empty. `executed` is empty if the target has no position for the channel. A
-    worker's `groups` are those that it committed past the low-water mark; worker 0 is what the last
-    recovery found. Raises ConnectionLostError, ServerError, NeedsPersonError (tables of another
-    version, a TLS file).
+    one knows is empty. That the channel was handed over is a warning: the next start is refused.
+    `executed` is empty if the target has no position for the channel. A worker's `groups` are those
+    that it committed past the low-water mark; worker 0 is what the last recovery found. Raises
+    ConnectionLostError, ServerError, NeedsPersonError (tables of another version, a TLS file).
     """
     note = _note(settings)
     nothing = replace(_nothing(settings), doing=NONE_YET)
     if note is not None:
         nothing = replace(nothing, **_ended(note.stop))
+    refused = fenced(await read_fence_of(settings))
     recorded = await read_recorded(settings)
     if recorded is None:
         # Its first start may have been refused.
@@ -53,9 +60,11 @@ async def read_stored(settings: Settings) -> Status:
         ended["doing"] = NOT_BEGUN
     elif ended["doing"] == NOT_SAID and (holder := await read_holder(settings)) is not None:
         ended["doing"] = HELD.format(holder)
+    warnings = () if refused is None or str(refused) == ended["last_error"] else (str(refused),)
     return replace(
         nothing,
         **ended,
+        warnings=warnings,
         executed=Place.of(mark.position, mark.gtids),
         workers=tuple(
             WorkerStatus(

@@ -218,6 +218,14 @@ def test_what_a_script_is_told(status: Status, stored: bool, expected: ExitStatu
     assert exit_status(status, stored=stored) == expected
 
 
+def test_one_that_stands_by_is_meant_to_be_connected_to_nothing() -> None:
+    away = ConnectionStatus(since=WHEN)
+    status = Status(
+        "standby", "s", "t", doing="it waits", connections=ConnectionsStatus(away, away)
+    )
+    assert list(lines(status)) == ["state   standby: it waits", "source  s", "target  t"]
+
+
 def test_who_waits_for_the_target_and_what_a_start_is_at() -> None:
     workers = (
         WorkerStatus(1, "applying", target_wait=TargetWaitStatus(0.9, "BINLOG", 10, 6, "rows")),

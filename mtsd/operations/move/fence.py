@@ -3,14 +3,9 @@
 from collections.abc import Callable
 
 from mtsd.apply.position.handed_over_table import HandedOver
-from mtsd.apply.position.position_tables import PositionTables
 from mtsd.apply.session.retry import write
 from mtsd.config import Settings
 from mtsd.operations.stopped_channel import StoppedChannel, begin, stopped_channel
-from mtsd.replica.core.endpoints import endpoint
-from mtsd.replica.guards.handed_over import read_fence
-from mtsd.wire.connection import Connection
-from mtsd.wire.neutral_session import make_neutral
 
 
 async def set_fence(
@@ -38,17 +33,3 @@ async def remove_fence(settings: Settings) -> None:
     async with stopped_channel(settings) as channel:
         if channel.locks is not None:
             await write(channel.connection, [channel.tables.handed_over.delete()])
-
-
-async def read_fence_of(settings: Settings) -> HandedOver | None:
-    """Query who applies in a channel's stead; None: nobody, or there are no position tables yet.
-
-    Raises ServerError, ConnectionLostError.
-    """
-    connection = await Connection.open(endpoint("target", settings.target))
-    try:
-        tables = PositionTables(settings.target.schema, settings.replica.channel)
-        await make_neutral(connection)
-        return await read_fence(connection, tables)
-    finally:
-        connection.close()

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import monotonic
@@ -13,12 +14,12 @@ from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
 from mtsd.operations.move.admin import AdminSession
 from mtsd.operations.move.daemons import DaemonOf, until
-from mtsd.operations.move.fence import read_fence_of, remove_fence, set_fence
+from mtsd.operations.move.fence import remove_fence, set_fence
 from mtsd.operations.move.log_end import LogEnd, read_end
 from mtsd.operations.move.switching import BY_A_SWITCH, TILL_A_SWITCH, Opened
 from mtsd.operations.move.writers import ServerSession, read_sessions, read_writers, unstoppable
 from mtsd.operations.position import Meant, reset_position, set_position
-from mtsd.operations.recorded import read_recorded
+from mtsd.operations.recorded import read_fence_of, read_recorded
 from mtsd.operations.stopped_channel import StoppedChannel
 from mtsd.replica.guards.executed_beyond import count_missing
 from mtsd.wire.traits import ServerTraits
@@ -131,8 +132,15 @@ class SwitchWork:
         return ""
 
     async def _fence_back(self) -> None:
-        other = "switchover --back" if self._wishes.back else "switchover"
-        await set_fence(self._way_back, TILL_A_SWITCH, command_words=other)
+        words = self._command(back=self._wishes.back)
+        await set_fence(self._way_back, TILL_A_SWITCH, command_words=words)
+
+    def _command(self, *, back: bool) -> str:
+        """Return the words of a switch in one of the directions: which file is which stays."""
+        files = [each.replication.config for each in (self._forth, self._back)]
+        config, reverse = reversed(files) if self._wishes.back else files
+        words = ["switchover", *["--back"] * back]
+        return shlex.join([*words, f"--config={config}", f"--reverse-config={reverse}"])
 
     async def _start_back(self) -> str:
         self._starting = True
@@ -216,8 +224,8 @@ class SwitchWork:
                 )
 
         self._fencing = True
-        other = "switchover" if self._wishes.back else "switchover --back"
-        await set_fence(self._way_there, BY_A_SWITCH, command_words=other, require=has_all)
+        words = self._command(back=not self._wishes.back)
+        await set_fence(self._way_there, BY_A_SWITCH, command_words=words, require=has_all)
         return f"equal at {now}"
 
     async def _unfence(self) -> str:

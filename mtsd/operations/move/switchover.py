@@ -23,7 +23,6 @@ from mtsd.operations.move.admin import (
 )
 from mtsd.operations.move.carrying_out import Hands, answered_within, carry_out, put_back
 from mtsd.operations.move.daemons import DaemonOf
-from mtsd.operations.move.fence import read_fence_of
 from mtsd.operations.move.how import HowToMove
 from mtsd.operations.move.one_sided import (
     events_that_go_on,
@@ -57,7 +56,7 @@ from mtsd.operations.move.writers import (
     read_writers,
     unstoppable,
 )
-from mtsd.operations.recorded import read_recorded
+from mtsd.operations.recorded import read_fence_of, read_recorded
 from mtsd.replica.core.endpoints import endpoint
 from mtsd.wire.replica_status import own_channels
 from mtsd.wire.traits import ServerTraits, read_traits

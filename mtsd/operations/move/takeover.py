@@ -34,7 +34,7 @@ from mtsd.operations.move.admin import (
 )
 from mtsd.operations.move.carrying_out import Hands, answered_within, carry_out
 from mtsd.operations.move.downstream import downstream
-from mtsd.operations.move.fence import read_fence_of, set_fence
+from mtsd.operations.move.fence import set_fence
 from mtsd.operations.move.how import HowToMove
 from mtsd.operations.move.own_channel import (
     OwnChannel,
@@ -48,7 +48,7 @@ from mtsd.operations.move.record import Record
 from mtsd.operations.move.source_now import SourceNow, read_source_now
 from mtsd.operations.move.steps import Act, MoveStatement, MoveStep, Task
 from mtsd.operations.position import Meant, Moved, reset_position, set_position
-from mtsd.operations.recorded import Recorded, read_recorded
+from mtsd.operations.recorded import Recorded, read_fence_of, read_recorded
 from mtsd.replica.guards.executed_beyond import count_missing
 from mtsd.replica.recovery.recovery import gtids_beyond
 from mtsd.source.continuation import shown

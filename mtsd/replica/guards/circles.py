@@ -4,7 +4,8 @@ What mtsd applies is in the target's binary log under the target's server_id, so
 the source that it is its own. The evidence is on the source: a position of an mtsd whose source is
 the target, or a channel of the source's own replica. It stops mtsd if that one runs now (an mtsd
 holds a lock while it does) and is a warning if not: each looks when it starts, and when it connects
-to its source again. A chain A to B to C is no circle, and a circle of more than two is not seen.
+to its source again. One that is fenced off, as the way there is after a switch, cannot start: it is
+none. A chain A to B to C is no circle, and a circle of more than two is not seen.
 
 With GTIDs that are kept in both directions (`[target] gtid = "preserve"`) nothing goes round: what
 a server has executed is not applied again. An mtsd that keeps them holds a second lock.
@@ -16,12 +17,14 @@ from typing import Final
 
 from mtsd.apply.position.lock_names import CHANNEL, PRESERVING, read_locks
 from mtsd.apply.position.other_schemas import schemas_with_positions
+from mtsd.apply.position.position_tables import PositionTables
 from mtsd.apply.sql import literals
 from mtsd.model.error_numbers import NOT_ALLOWED
 from mtsd.model.errors import ServerError
 from mtsd.model.outcome.findings import Findings
 from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.model.server import ServerVersion
+from mtsd.replica.guards.handed_over import read_fence
 from mtsd.replica.guards.own_replica import KnownServer, channels_of
 from mtsd.wire.connection import Connection
 from mtsd.wire.replica_status import ReplicaStatus, own_channels
@@ -64,6 +67,8 @@ class Feeding:
     """Whether a daemon holds that channel now."""
     preserves: bool
     """Whether it keeps the GTIDs of its source."""
+    fenced: bool = False
+    """Whether it was handed over, so that it does not start."""
 
 
 def circle(
@@ -83,7 +88,9 @@ def circle(
         if each.source_uuid.lower() != target.uuid.lower():
             continue
         # One that starts later looks whether this one keeps them.
-        if preserves and (each.preserves or not each.runs):
+        if not each.runs and (preserves or each.fenced):
+            continue
+        if preserves and each.preserves:
             continue
         reason = LOOPS if each.runs else WOULD_LOOP
         refused = refuse(reason, channel=each.channel, schema=each.schema)
@@ -127,14 +134,17 @@ async def _feeding_of(connection: Connection, schema: str) -> list[Feeding]:
     feedings: list[Feeding] = []
     for name, uuid in rows:
         locks = await read_locks(connection, schema, str(name))
-        if locks is None:
-            # An mtsd that runs has made it.
-            feedings.append(Feeding(schema, str(name), str(uuid), runs=False, preserves=False))
-            continue
-        names = (locks.session(each).encode() for each in (CHANNEL, PRESERVING))
-        query = b"SELECT IS_USED_LOCK('%b') IS NOT NULL, IS_USED_LOCK('%b') IS NOT NULL"
-        ((runs, preserves),) = await connection.query(query % tuple(names))
-        feedings.append(Feeding(schema, str(name), str(uuid), bool(runs), bool(preserves)))
+        # An mtsd that runs has made it.
+        runs: object = False
+        preserves: object = False
+        if locks is not None:
+            names = (locks.session(each).encode() for each in (CHANNEL, PRESERVING))
+            query = b"SELECT IS_USED_LOCK('%b') IS NOT NULL, IS_USED_LOCK('%b') IS NOT NULL"
+            ((runs, preserves),) = await connection.query(query % tuple(names))
+        fence = await read_fence(connection, PositionTables(schema, str(name)))
+        feedings.append(
+            Feeding(schema, str(name), str(uuid), bool(runs), bool(preserves), fence is not None)
+        )
     return feedings
 
 

@@ -4,21 +4,35 @@ from mtsd.apply.position.handed_over_table import HandedOver
 from mtsd.apply.position.position_tables import PositionTables
 from mtsd.model.error_numbers import NO_SUCH_TABLE
 from mtsd.model.errors import NeedsPersonError, ServerError
+from mtsd.model.outcome.command import options
 from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.wire.connection import Connection
 
 FENCED = Reason(
     "this channel was handed over to {to} at {since}: both would apply everything",
-    "leave mtsd stopped; mtsd {comes_back_by}{config} takes it back",
+    "leave mtsd stopped; mtsd {comes_back_by} takes it back",
+)
+_AWAITED = Reason(
+    "this channel was handed over to {to} at {since}",
+    "it begins by itself once mtsd {comes_back_by} takes it back",
 )
 
 
 def fenced(fence: HandedOver | None) -> Refused | None:
     """Refuse a channel that has a fence."""
-    if fence is None:
-        return None
+    return None if fence is None else _said(FENCED, fence)
+
+
+def awaited(fence: HandedOver) -> str:
+    """Return what a daemon waits for that stands by."""
+    return str(_said(_AWAITED, fence))
+
+
+def _said(reason: Reason, fence: HandedOver) -> Refused:
     since = "" if fence.since is None else fence.since.strftime("%Y-%m-%d %H:%M:%S UTC")
-    return refuse(FENCED, to=fence.to, since=since, comes_back_by=fence.comes_back_by)
+    # A switch has two files of settings, and the one of this process may be either.
+    own = "" if " --config" in fence.comes_back_by else options()
+    return refuse(reason, to=fence.to, since=since, comes_back_by=fence.comes_back_by + own)
 
 
 async def read_fence(connection: Connection, tables: PositionTables) -> HandedOver | None:

@@ -9,10 +9,11 @@ import pytest
 from mtsd.config import Settings, load
 from mtsd.model.errors import NeedsPersonError
 from mtsd.operations.move.admin import AdminSession, admin_endpoint
-from mtsd.operations.move.fence import read_fence_of, remove_fence, set_fence
+from mtsd.operations.move.fence import remove_fence, set_fence
 from mtsd.operations.move.own_channel import find_channel
 from mtsd.operations.move.source_now import read_source_now
 from mtsd.operations.move.takeover import Found, place_of
+from mtsd.operations.recorded import read_fence_of
 from mtsd.wire.replica_words import MYSQL_REPLICA
 from mtsd.wire.traits import read_traits
 from tests.fix_daemon import catch_up, command, stops

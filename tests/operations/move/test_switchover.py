@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.fix_daemon import stops
+from tests.fix_daemon import command, stops
 from tests.fix_families import families
 from tests.operations.move.application import killed_at
 from tests.operations.move.both_ways import switch, switching, words_of
 from tests.pages.shell import Page
+from tests.replica.daemon_process import DaemonProcess
 from tests.servers.mysqld import GTIDS
 from tests.servers.pair import Pair
 from tests.switches.run import Wanted, switches
@@ -46,16 +47,29 @@ def test_there_and_back_under_a_load(tmp_path: Path) -> None:
         assert "leave out --back" in said
         said = switch(there, forth, reverse, "--put-back", "--enable-events")
         assert "put back: writers are on the source again" in said
+        assert warnings_of(forth) == ()
         application.wait_for(20)
         said = switch(there, forth, reverse, "--enable-events")
         assert "switched over: " in said
         application.wait_for(20)
         assert target.sql("SELECT status FROM information_schema.events") == [("ENABLED",)]
-        assert "was handed over to the other direction" in stops(forth)
+        assert warnings_of(reverse) == ()
+        files = f"--config={forth.config} --reverse-config={reverse.config}"
+        fenced = "this channel was handed over to the other direction"
+        told = command(forth, "status", status=4)
+        assert f"warning         {fenced}" in told
+        assert f"mtsd switchover --back {files} takes it back" in told
+        assert fenced in stops(forth)
         assert source.sql("SELECT @@event_scheduler") == [("ON",)]
         said = switch(back, forth, reverse, "--enable-events")
         assert "pause" in said
         assert source.sql("SELECT status FROM information_schema.events") == [("ENABLED",)]
+
+
+def warnings_of(daemon: DaemonProcess) -> tuple[str, ...]:
+    status = daemon.status()
+    assert status is not None
+    return status.warnings
 
 
 @pytest.mark.long

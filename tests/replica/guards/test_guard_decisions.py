@@ -99,6 +99,9 @@ BACK = Feeding("mtsd", "", SOURCE_UUID, runs=True, preserves=True)
         (replace(BACK, preserves=False), True, [circles.LOOPS], []),
         (replace(BACK, runs=False), False, [], [circles.WOULD_LOOP]),
         (replace(BACK, runs=False, preserves=False), True, [], []),
+        # Switched over: the way there does not start.
+        (replace(BACK, runs=False, fenced=True), False, [], []),
+        (replace(BACK, fenced=True), False, [circles.LOOPS], []),
         # A chain: the source's own source is another server.
         (replace(BACK, source_uuid=TARGET_UUID), False, [], []),
     ],
