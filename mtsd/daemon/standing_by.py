@@ -14,8 +14,7 @@ from mtsd.apply.position.position_tables import PositionTables
 from mtsd.config import Settings
 from mtsd.replica.core.endpoints import about_session, endpoint
 from mtsd.replica.guards.handed_over import awaited, read_fence
-from mtsd.wire.connection import Connection
-from mtsd.wire.neutral_session import make_neutral
+from mtsd.wire.neutral_session import neutral_connection
 
 _LOOK_S: Final = 1.0
 """How often to look by itself."""
@@ -34,10 +33,8 @@ async def stand_by(
     """
     tables = PositionTables(settings.target.schema, settings.replica.channel)
     target = endpoint("target", settings.target)
-    connection = await Connection.open(target, about=about_session(settings, "standby"))
     told = False
-    try:
-        await make_neutral(connection)
+    async with neutral_connection(target, about_session(settings, "standby")) as connection:
         while True:
             # What is set from here on is not in the answer.
             woken.clear()
@@ -51,8 +48,6 @@ async def stand_by(
             stands_by(awaited(fence))
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(woken.wait(), _LOOK_S)
-    finally:
-        connection.close()
 
 
 async def unless_stopped(work: Coroutine[Any, Any, T], stopping: asyncio.Event) -> T | None:

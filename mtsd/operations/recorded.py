@@ -23,7 +23,7 @@ from mtsd.schedule.done.executed_groups import ExecutedGroups, recovered
 from mtsd.schedule.done.repair import is_passed
 from mtsd.schedule.done.worker_row import WorkerRow
 from mtsd.wire.connection import Connection
-from mtsd.wire.neutral_session import make_neutral
+from mtsd.wire.neutral_session import neutral_connection
 
 T = TypeVar("T")
 
@@ -91,17 +91,14 @@ async def _read_by(
     settings: Settings, read: Callable[[Connection, PositionTables], Awaitable[T]]
 ) -> T:
     """Return what is read of the channel's tables, by a session of its own."""
-    connection = await Connection.open(endpoint("target", settings.target))
-    try:
-        # Another session may hold a table's metadata lock, and the server would wait for a year.
-        async with asyncio.timeout(settings.target.connect_timeout):
-            await make_neutral(connection)
-            tables = PositionTables(settings.target.schema, settings.replica.channel)
-            return await read(connection, tables)
-    except TimeoutError as error:
-        raise ConnectionLostError("target", "no answer in time") from error
-    finally:
-        connection.close()
+    tables = PositionTables(settings.target.schema, settings.replica.channel)
+    async with neutral_connection(endpoint("target", settings.target)) as connection:
+        try:
+            # Another session may hold a table's metadata lock; the server would wait for a year.
+            async with asyncio.timeout(settings.target.connect_timeout):
+                return await read(connection, tables)
+        except TimeoutError as error:
+            raise ConnectionLostError("target", "no answer in time") from error
 
 
 async def read_holder(settings: Settings) -> int | None:
@@ -109,23 +106,21 @@ async def read_holder(settings: Settings) -> int | None:
 
     A daemon that has ended a moment ago may. Raises as `read_recorded` does.
     """
-    connection = await Connection.open(endpoint("target", settings.target))
-    try:
-        async with connection.answering(_LONGEST_LOOK_S):
-            await make_neutral(connection)
-            locks = await read_locks(connection, settings.target.schema, settings.replica.channel)
-            if locks is None:
+    async with (
+        neutral_connection(endpoint("target", settings.target)) as connection,
+        connection.answering(_LONGEST_LOOK_S),
+    ):
+        locks = await read_locks(connection, settings.target.schema, settings.replica.channel)
+        if locks is None:
+            return None
+        lock = locks.session(CHANNEL).encode()
+        holder: object = None
+        for _ in range(_LOOKS):
+            ((holder,),) = await connection.query(b"SELECT IS_USED_LOCK('%b')" % lock)
+            if holder is None:
                 return None
-            lock = locks.session(CHANNEL).encode()
-            holder: object = None
-            for _ in range(_LOOKS):
-                ((holder,),) = await connection.query(b"SELECT IS_USED_LOCK('%b')" % lock)
-                if holder is None:
-                    return None
-                await asyncio.sleep(_PAUSE_S)
-            return int(str(holder))
-    finally:
-        connection.close()
+            await asyncio.sleep(_PAUSE_S)
+        return int(str(holder))
 
 
 async def read_rows(connection: Connection, tables: PositionTables) -> Recorded | None:

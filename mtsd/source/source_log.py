@@ -17,10 +17,9 @@ from mtsd.source.continuation import past_end
 from mtsd.source.held_log import holds_its_log
 from mtsd.source.source_state import BinlogFile
 from mtsd.wire.asked_beside import answered
-from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.family import SERVERS
-from mtsd.wire.neutral_session import make_neutral
+from mtsd.wire.neutral_session import neutral_connection
 from mtsd.wire.traits import ServerTraits
 
 READ_PERIOD_S: Final = 30.0
@@ -138,9 +137,7 @@ class SourceLogWatch:
         self._found = replace(self._found, files=())
 
     async def _ask(self) -> SourceLog:
-        connection = await Connection.open(self._endpoint())
-        try:
-            await make_neutral(connection)
+        async with neutral_connection(self._endpoint()) as connection:
             rows = await connection.query(_VARIABLES)
             variables = {str(row[0]): str(row[1]) for row in rows}
             self._found = SourceLog(
@@ -155,8 +152,6 @@ class SourceLogWatch:
             # Before they are listed: what is read meanwhile may not be in the list.
             received = self._received()
             rows = await connection.query(b"SHOW BINARY LOGS")
-        finally:
-            connection.close()
         files = tuple(BinlogFile(str(row[0]), int(str(row[1]))) for row in rows)
         if past_end(received, files) is not None:
             log.warning(

@@ -1,11 +1,14 @@
 """A session without what the server, or its init_connect, has given it: once per connection."""
 
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Final
 
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.model.server import flavour_of, version_of
 from mtsd.wire.connection import Connection
+from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.family import SERVERS
 
 OTHER_VERSION = Reason(
@@ -28,6 +31,23 @@ class OtherServerError(NeedsPersonError):
     def __init__(self, refused: Refused) -> None:
         super().__init__(str(refused))
         self.refused = refused
+
+
+@asynccontextmanager
+async def neutral_connection(
+    endpoint: Endpoint, about: Sequence[tuple[str, str]] = ()
+) -> AsyncIterator[Connection]:
+    """Open a neutral session for the block, for questions; `about` is as for `Connection.open`.
+
+    Raises what that and `make_neutral` raise.
+    """
+    connection = await Connection.open(endpoint, about=about)
+    try:
+        async with connection.answering():
+            await make_neutral(connection)
+        yield connection
+    finally:
+        connection.close()
 
 
 async def make_neutral(connection: Connection) -> None:

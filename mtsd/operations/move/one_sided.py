@@ -16,8 +16,7 @@ from mtsd.operations.move.writers import may_ignore_read_only
 from mtsd.replica.core.endpoints import endpoint
 from mtsd.replica.core.filters import rules_of
 from mtsd.replica.guards.one_channel import read_channels
-from mtsd.wire.connection import Connection
-from mtsd.wire.neutral_session import make_neutral
+from mtsd.wire.neutral_session import neutral_connection
 from mtsd.wire.replica_status import ReplicaStatus
 from mtsd.wire.replica_words import sql_text
 
@@ -111,11 +110,7 @@ async def other_channels(settings: Settings) -> list[str]:
 
     Raises ServerError, ConnectionLostError.
     """
-    connection = await Connection.open(endpoint("target", settings.target))
-    try:
-        await make_neutral(connection)
-        tables = PositionTables(settings.target.schema, settings.replica.channel)
+    tables = PositionTables(settings.target.schema, settings.replica.channel)
+    async with neutral_connection(endpoint("target", settings.target)) as connection:
         channels = await read_channels(connection, tables)
-        return [each.name for each in channels if each.name != settings.replica.channel]
-    finally:
-        connection.close()
+    return [each.name for each in channels if each.name != settings.replica.channel]

@@ -31,8 +31,7 @@ from mtsd.operations.check.checking import check
 from mtsd.operations.stored_status import read_stored
 from mtsd.operations.support.redaction import Redaction, secrets_in
 from mtsd.replica.core.endpoints import endpoint
-from mtsd.wire.connection import Connection
-from mtsd.wire.neutral_session import make_neutral
+from mtsd.wire.neutral_session import neutral_connection
 
 _LOG_BYTES: Final = 2_000_000
 _LOG_LINES: Final = 5_000
@@ -168,26 +167,22 @@ async def _check(settings: Settings) -> str:
 async def _position_tables(settings: Settings) -> dict[str, object]:
     contents: dict[str, object] = {}
     schema = literals.name(settings.target.schema)
-    connection = await Connection.open(endpoint("target", settings.target))
-    try:
-        await make_neutral(connection)
-        async with connection.answering(_PATIENCE_S):
-            # Who knows the token can keep a daemon from starting.
-            for name in (*(each for each in TABLES if each != LOCK_TOKEN), *STATUS_TABLES):
-                try:
-                    rows = await connection.query_named(
-                        b"SELECT * FROM %b.%b LIMIT %d" % (schema, literals.name(name), _MAX_ROWS)
-                    )
-                except ServerError as error:
-                    contents[name] = (
-                        "not there" if error.number in NO_SUCH_TABLE else f"error: {error}"
-                    )
-                else:
-                    contents[name] = [
-                        {column: _shown(value) for column, value in row.items()} for row in rows
-                    ]
-    finally:
-        connection.close()
+    async with (
+        neutral_connection(endpoint("target", settings.target)) as connection,
+        connection.answering(_PATIENCE_S),
+    ):
+        # Who knows the token can keep a daemon from starting.
+        for name in (*(each for each in TABLES if each != LOCK_TOKEN), *STATUS_TABLES):
+            try:
+                rows = await connection.query_named(
+                    b"SELECT * FROM %b.%b LIMIT %d" % (schema, literals.name(name), _MAX_ROWS)
+                )
+            except ServerError as error:
+                contents[name] = "not there" if error.number in NO_SUCH_TABLE else f"error: {error}"
+            else:
+                contents[name] = [
+                    {column: _shown(value) for column, value in row.items()} for row in rows
+                ]
     return contents
 
 
@@ -201,13 +196,11 @@ def _shown(value: object) -> object:
 
 
 async def _variables(side: SourceSettings | TargetSettings, role: str) -> dict[str, str]:
-    connection = await Connection.open(endpoint(role, side))
-    try:
-        await make_neutral(connection)
-        async with connection.answering(_PATIENCE_S):
-            rows = await connection.query("SHOW GLOBAL VARIABLES")
-    finally:
-        connection.close()
+    async with (
+        neutral_connection(endpoint(role, side)) as connection,
+        connection.answering(_PATIENCE_S),
+    ):
+        rows = await connection.query("SHOW GLOBAL VARIABLES")
     return {str(name): str(value) for name, value in rows}
 
 

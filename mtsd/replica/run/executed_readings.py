@@ -8,9 +8,8 @@ from mtsd.apply.session.retry import insist
 from mtsd.model.gtid import GtidSet
 from mtsd.model.pulse import Pulse, Wait
 from mtsd.wire.binlog_status import executed_gtids
-from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import CurrentEndpoint
-from mtsd.wire.neutral_session import make_neutral
+from mtsd.wire.neutral_session import neutral_connection
 
 _KEPT_S: Final = 2.0
 """How long a connection is kept open for the next question: less than any wait_timeout."""
@@ -44,9 +43,7 @@ class ExecutedReadings:
             self._answered.set()
 
     async def _answer(self) -> None:
-        connection = await Connection.open(self._current.endpoint)
-        try:
-            await make_neutral(connection)
+        async with neutral_connection(self._current.endpoint) as connection:
             with suppress(TimeoutError):
                 while True:
                     async with asyncio.timeout(_KEPT_S):
@@ -56,5 +53,3 @@ class ExecutedReadings:
                         await insist(connection, lambda: executed_gtids(connection))
                     )
                     self._answered.set()
-        finally:
-            connection.close()

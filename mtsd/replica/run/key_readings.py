@@ -9,9 +9,8 @@ import structlog
 from mtsd.apply.tables.changed_keys import ChangedKeys
 from mtsd.apply.tables.key_definitions import read_key_definitions
 from mtsd.model.errors import MtsdError
-from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import CurrentEndpoint
-from mtsd.wire.neutral_session import make_neutral
+from mtsd.wire.neutral_session import neutral_connection
 from mtsd.wire.traits import ServerTraits
 
 _POLL_PERIOD_S: Final = 0.1
@@ -58,15 +57,11 @@ class KeyReadings:
     async def _read_due(self) -> None:
         if not (due := self._changed.due(self._is_committed)):
             return
-        connection = await Connection.open(self._current.endpoint)
-        try:
-            await make_neutral(connection)
+        async with neutral_connection(self._current.endpoint) as connection:
             read = await read_key_definitions(
                 connection,
                 self._traits.server.flavour,
                 due,
                 fold_case=self._traits.lower_case_table_names,
             )
-        finally:
-            connection.close()
         self._changed.learn(read, due)

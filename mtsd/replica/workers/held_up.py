@@ -20,7 +20,7 @@ from mtsd.model.errors import MtsdError
 from mtsd.replica.workers.target_waits import TargetWait, kind_in_words
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import CurrentEndpoint
-from mtsd.wire.neutral_session import make_neutral
+from mtsd.wire.neutral_session import neutral_connection
 
 _ASKED_S: Final = 3.0
 """How long an answer is awaited before anybody asks why."""
@@ -144,19 +144,14 @@ class HeldUpWatch:
 
     async def _look_on(self) -> None:
         """Look again and again until no worker waits."""
-        connection = await Connection.open(self._current.endpoint)
         pause = _FIRST_PAUSE_S
-        try:
-            async with connection.answering():
-                await make_neutral(connection)
+        async with neutral_connection(self._current.endpoint) as connection:
             while waits := self._waits(_ASKED_S):
                 longest = max(waits, key=lambda wait: wait.seconds)
                 self._found = await self._asked(connection, longest)
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE_S)
             await connection.quit()
-        finally:
-            connection.close()
 
     async def _asked(self, connection: Connection, wait: TargetWait) -> HeldUp | None:
         began = time.time() - wait.seconds

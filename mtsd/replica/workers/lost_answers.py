@@ -19,10 +19,9 @@ import structlog
 from mtsd.apply.session.obstacle import Obstacles, obstacles_here
 from mtsd.apply.sql import literals
 from mtsd.model.errors import ConnectionLostError, MtsdError
-from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import CurrentEndpoint
 from mtsd.wire.exchange import Awaited
-from mtsd.wire.neutral_session import make_neutral
+from mtsd.wire.neutral_session import neutral_connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +113,8 @@ class LostAnswers:
 
     async def _idle(self) -> frozenset[int]:
         """Return the ids of the target's sessions that have done nothing for a while."""
-        connection = await Connection.open(self._current.endpoint)
-        try:
-            async with connection.answering():
-                await make_neutral(connection)
-                rows = await connection.query(b"SHOW PROCESSLIST")
-        finally:
-            connection.close()
+        async with neutral_connection(self._current.endpoint) as connection, connection.answering():
+            rows = await connection.query(b"SHOW PROCESSLIST")
         return frozenset(
             literals.number(row[0])
             for row in rows
