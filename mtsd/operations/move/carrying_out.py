@@ -145,9 +145,10 @@ def _why(error: BaseException, limit: float) -> str:
 def _said_after(journey: Journey) -> str:
     if journey.way is Heading.STUCK:
         name = journey.steps[journey.step].name
+        missing = "; ".join(map(in_words, journey.missing))
         return (
-            f"Step {journey.step + 1} ({name}) may not be done: do it by hand. What comes before it"
-            " is done for good"
+            f"Step {journey.step + 1} ({name}) may not be done: look, and do by hand what is"
+            f" missing: {missing}. What comes before it is done for good"
         )
     if not journey.not_undone:
         return "Everything is as it was before"

@@ -93,6 +93,13 @@ class Journey:
             return self.steps[self.step].acts[self.act]
         return self.left[0] if self.left else None
 
+    @property
+    def missing(self) -> tuple[Act, ...]:
+        """What is not known to be done of a move that is stuck, and what it would still send."""
+        sent = (act for step in self.steps[self.step + 1 :] for act in step.acts)
+        later = (act for act in sent if isinstance(act, MoveStatement))
+        return (*self.steps[self.step].acts[self.act :], *later)
+
     def succeeded(self) -> "Journey":
         """Return what is once the act that was due is carried out."""
         if self.way is Heading.BACK:

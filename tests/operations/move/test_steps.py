@@ -11,7 +11,7 @@ import pytest
 from mtsd.model.errors import MtsdError, NeedsPersonError
 from mtsd.operations.move.carrying_out import Hands, carry_out, put_back
 from mtsd.operations.move.record import Record
-from mtsd.operations.move.steps import Act, Heading, Journey, MoveStep, Task
+from mtsd.operations.move.steps import Act, Heading, Journey, MoveStatement, MoveStep, Task
 
 STEPS = (
     MoveStep("one", (Task("a", "a"), Task("b", "b")), (Task("-b", "-b"), Task("-a", "-a"))),
@@ -59,6 +59,15 @@ def test_a_final_act_of_which_nothing_is_known_counts() -> None:
         assert journey.failed(surely=False).way in {Heading.BACK, Heading.PUT_BACK}
         journey = journey.succeeded()
     assert journey.failed(surely=False).way is Heading.STUCK
+
+
+def test_what_is_missing_of_a_move_that_is_stuck_is_named() -> None:
+    opens, enables = (MoveStatement.plain("target", text) for text in ("OPEN", "ENABLE"))
+    last = MoveStep("three", (Task("prove", "says how long that was"), enables))
+    journey = Journey((STEPS[0], MoveStep("two", (opens,), final=True), last))
+    while journey.due is not opens:
+        journey = journey.succeeded()
+    assert journey.failed(surely=False).missing == (opens, enables)
 
 
 def test_a_move_that_succeeds_undoes_nothing() -> None:
@@ -143,6 +152,13 @@ async def test_an_error_a_time_out_and_an_interruption_put_everything_back(tmp_p
     assert [line.split("Z  ")[1] for line in kept.splitlines()] == [
         *trip.said, "interrupted. Everything is as it was before"
     ]  # fmt: skip
+
+
+async def test_one_that_is_stuck_says_what_is_missing(tmp_path: Path) -> None:
+    assert await Trip(tmp_path, "g", fails).go() == (
+        "the server is gone. Step 5 (five) may not be done: look, and do by hand what is missing:"
+        " g. What comes before it is done for good"
+    )
 
 
 async def test_neither_a_terminal_that_is_gone_nor_a_full_disk_ends_a_move(tmp_path: Path) -> None:
