@@ -14,6 +14,7 @@ from mtsd.cli.status_words import (
     size_in_words,
     source_in_words,
     target_in_words,
+    worker_in_words,
 )
 from mtsd.config import Settings
 from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, fetch_status
@@ -271,7 +272,7 @@ def _workers(status: Status, *, running: bool) -> Iterator[str]:
                 if worker.gave_way
                 else str(worker.retries),
                 f"{worker.busy_ratio:.0%}",
-                f"{worker.state}: {worker.waits_for}" if worker.waits_for else worker.state,
+                worker_in_words(worker),
                 str(worker.last),
             )
             for worker in status.workers

@@ -3,7 +3,7 @@
 from typing import Final
 
 from mtsd.control.server_status import ConnectionStatus, ErrorStatus
-from mtsd.control.status import Status
+from mtsd.control.status import Status, WorkerStatus
 
 _STOPPED: Final = "an error has stopped the replica"
 
@@ -83,6 +83,12 @@ def lag_in_words(status: Status) -> str:
         f"{lag:.3f} s, {status.lag_beyond_delay or 0.0:.3f} s of it beyond the delay: the next"
         f" group is due in {status.remaining_delay:.0f} s"
     )
+
+
+def worker_in_words(worker: WorkerStatus) -> str:
+    """Return what a worker does, and what it waits for; a frozen one is both."""
+    waits_for = worker.waits_for
+    return worker.state if waits_for in {"", worker.state} else f"{worker.state}: {waits_for}"
 
 
 def groups_in_words(groups: int) -> str:

@@ -16,6 +16,8 @@ from mtsd.model.distribution import Distribution, NotPossibleError
 from mtsd.model.parallel_type import BY_NAMES
 from mtsd.replica.core.limits import distribution_of
 
+_LONGEST_NAME: Final = 64
+"""Of a database, in characters; a server has none that is longer."""
 _KEYS: Final = ("bind", "pin", "weigh")
 
 
@@ -84,7 +86,12 @@ class ByHand:
         try:
             result.over(settings)
         except ValidationError as error:
-            raise NotPossibleError(f"{change.do}: {error.errors()[0]['msg']}") from error
+            # The number of a worker and a weight have been looked at above.
+            wrong = str(error.errors()[0]["input"])
+            raise NotPossibleError(
+                f"{change.do}: {wrong[:_LONGEST_NAME]!r} is no name of a database: that is UTF-8,"
+                f" and has up to {_LONGEST_NAME} characters, not {len(wrong)}"
+            ) from error
         return result
 
     def status(self, settings: Settings) -> DistributionStatus:

@@ -241,6 +241,8 @@ def test_who_waits_for_the_target_and_what_a_start_is_at() -> None:
         "                       3  70.0 s  BINLOG          12  streamed",
         "what for: SHOW FULL PROCESSLIST there, by the number of the connection",
     ]
+    frozen = Status("running", "s", "t", workers=(WorkerStatus(1, "frozen", waits_for="frozen"),))
+    assert list(lines(frozen))[-1].endswith("0%  frozen")
     told = list(lines(Status("recovering", "s", "t", doing="takes the channel")))
     assert told[0] == "state     recovering: takes the channel"
     told = list(lines(Status("waiting", "s", "t", doing="the target is read-only")))

@@ -16,6 +16,7 @@ from mtsd.cli.status_words import (
     size_in_words,
     source_in_words,
     target_in_words,
+    worker_in_words,
 )
 from mtsd.control.status import Status, WorkerStatus
 from mtsd.control.stop_status import LastStopStatus
@@ -116,7 +117,7 @@ def _workers(status: Status, found: Rates, view: View, most: int) -> RenderableT
     )
     shown = _around(status.workers, view.selected, most)
     for worker in shown:
-        state = f"{worker.state}: {worker.waits_for}" if worker.waits_for else worker.state
+        state = worker_in_words(worker)
         table.add_row(
             str(worker.id),
             _cell(state, _COLORS.get(worker.state, "")),
