@@ -3,6 +3,7 @@
 import argparse
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -69,6 +70,16 @@ def named(text: str) -> str:
     """Return a name that is not empty: the type of an argument that is one."""
     if not text:
         raise argparse.ArgumentTypeError("a name is needed, and this is an empty one")
+    return text
+
+
+def spark_master(text: str) -> str:
+    """Return the address of a Spark: the type of an argument that is one; Java's words are long."""
+    if re.fullmatch(r"local(-cluster)?(\[[\d*, ]+\])?|(spark|k8s)://.+|yarn", text) is None:
+        raise argparse.ArgumentTypeError(
+            f"{text[:80]!r} is no master of Spark: local[*], local[4], spark://HOST:PORT, yarn, or"
+            " k8s://https://HOST:PORT"
+        )
     return text
 
 

@@ -19,6 +19,7 @@ from mtsd.cli.arguments import (
     named_path,
     refuse_settings,
     seconds,
+    spark_master,
     whole,
 )
 from mtsd.cli.complaint import complain
@@ -145,7 +146,9 @@ def register(subparsers: Subparsers) -> None:
         metavar="N",
         help="of the target's machine, if that is another (default: the daemon's own)",
     )
-    parser.add_argument("--master", default="local[*]", help="Spark's (default: local[*])")
+    parser.add_argument(
+        "--master", type=spark_master, default="local[*]", help="Spark's (default: local[*])"
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON object")
     parser.add_argument("--html", type=named_path, metavar="FILE", help="write a page with plots")
     parser.add_argument("--plots", type=named_path, metavar="FOLDER", help="write plots as PNG")
@@ -310,6 +313,8 @@ def _read(paths: Sequence[Path]) -> Sequence[Point]:
             points += read_points(path.read_text("utf-8"))
         except PointsError as error:
             raise PointsError(f"{path}: {error}") from error
+        except UnicodeDecodeError:
+            raise PointsError(f"{path}: it is no text in UTF-8") from None
     return points
 
 

@@ -73,6 +73,7 @@ def ended(words: list[str]) -> object:
         (["position", "set", "--from="], "argument --from: a name is needed"),
         (["distribute", "pin", "", "1"], "argument DATABASE: a name is needed"),
         (["distribute", "weigh", "a", "1.5"], "argument WEIGHT: '1.5' is not a whole number"),
+        (["plan", LOG, "--master=nonsense"], "argument --master: 'nonsense' is no master of Spark"),
         # What would have no effect.
         (["binlog", LOG, "--set=source.port=1"], "--set is for the settings of a server"),
         (["plan", LOG, "--set=source.port=1"], "--set is for the settings of a server"),

@@ -122,6 +122,7 @@ def test_a_recorded_load_is_planned(
         ([__file__], 3, "not a binary log: it does not begin with the magic number"),
         (["--measure", "5", __file__], 2, "--measure needs --config"),
         (["--points", __file__, __file__], 2, "it has no points, and is no status of a daemon"),
+        (["--points", sys.executable, __file__], 2, "it is no text in UTF-8"),
         (["--html", "no/such/x.html", __file__], 2, "x.html cannot be written: there is no folder"),
         (["--plots", __file__, __file__], 2, "test_plan_command.py is no folder"),
         (["--record", __file__], 3, "is not a record of groups: it is no Parquet file"),
