@@ -30,6 +30,7 @@ from benchmarks.scaling.cells import (
     efficiency,
 )
 from benchmarks.scaling.plots import plots
+from mtsd.cli import arguments as kinds
 from mtsd.schedule.policies.choice import POLICIES
 from tests.load import small
 from tests.servers.mysqld import Server
@@ -59,7 +60,7 @@ How fast mtsd applies a backlog, and what workers, databases, policies and proce
 
 def main() -> int:
     """Measure what is not recorded yet; write the table and the plots."""
-    args = _arguments()
+    args = arguments()
     found = list(_recorded(args.record))
     known = {one.cell for one in found}
     version = ""
@@ -183,23 +184,28 @@ def _record(record: Path, one: Measured, server: str) -> None:
         file.write(json.dumps({**asdict(one), "server": server}) + "\n")
 
 
-def _arguments() -> argparse.Namespace:
+def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """Read the command line; wrong words end the process with status 2."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scaling", description=__doc__)
     count = os.cpu_count() or 1
-    parser.add_argument("--workers", type=int, nargs="+", default=_WORKERS)
-    parser.add_argument("--databases", type=int, nargs="+", default=_DATABASES)
+    parser.add_argument("--workers", type=kinds.whole(0), nargs="+", default=_WORKERS)
+    parser.add_argument("--databases", type=kinds.whole(1), nargs="+", default=_DATABASES)
     parser.add_argument("--formats", nargs="+", choices=_FORMATS, default=_FORMATS)
     parser.add_argument("--policies", nargs="+", choices=POLICIES, default=tuple(POLICIES))
     parser.add_argument("--engines", nargs="+", choices=_TRANSACTIONS, default=tuple(_TRANSACTIONS))
     cores = [number for number in (1, 2, 4, 8) if number < count]
-    parser.add_argument("--cores", type=int, nargs="+", default=[*cores, count])
-    parser.add_argument("--seconds", type=float, default=4.0, help="that count, of each run")
-    parser.add_argument("--warm-up", type=float, default=2.0, help="seconds before these")
-    parser.add_argument("--transactions", type=int, default=0, help="of each backlog")
+    parser.add_argument("--cores", type=kinds.whole(1, count), nargs="+", default=[*cores, count])
+    parser.add_argument(
+        "--seconds", type=kinds.seconds(0.1, 3600), default=4.0, help="that count, of each run"
+    )
+    parser.add_argument(
+        "--warm-up", type=kinds.seconds(0, 3600), default=2.0, help="seconds before these"
+    )
+    parser.add_argument("--transactions", type=kinds.whole(0), default=0, help="of each backlog")
     parser.add_argument("--pure", action="store_true", help="mtsd without compiled modules")
     parser.add_argument("--record", type=Path, required=True, help="JSON, a line for each run")
     parser.add_argument("--into", type=Path, default=_ROOT / "docs", help="scaling.md and plots")
-    return parser.parse_args()
+    return parser.parse_args(words)
 
 
 if __name__ == "__main__":

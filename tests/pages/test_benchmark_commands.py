@@ -2,11 +2,14 @@
 
 import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from benchmarks.arguments import arguments
+from benchmarks.scaling.__main__ import arguments as scaling
+from tests.soak.__main__ import arguments as soak
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]
@@ -38,3 +41,20 @@ def test_what_is_refused(words: list[str], told: str, capsys: pytest.CaptureFixt
     with pytest.raises(SystemExit):
         arguments(words)
     assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("read", "words"),
+    [
+        (scaling, ["--record=x", "--workers", "-1"]),
+        (scaling, ["--record=x", "--seconds", "nan"]),
+        (soak, ["--minutes", "nan"]),
+        (soak, ["--every", "0"]),
+    ],
+)
+def test_what_the_others_refuse(
+    read: Callable[[list[str]], object], words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        read(words)
+    assert f"argument {words[-2]}: '{words[-1]}' is not a" in capsys.readouterr().err

@@ -9,19 +9,27 @@ waits to be applied is in memory. Exit status 2 if most of them are such.
 import argparse
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from mtsd.cli.arguments import seconds
 from tests.soak.run import KEEPS_UP_S, Sample, growths, soak
+
+
+def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """Read the command line; wrong words end the process with status 2."""
+    parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
+    add = parser.add_argument
+    add("--minutes", type=seconds(0.01, 1e6), default=60.0)
+    add("--every", type=seconds(0.1, 3600), default=10.0, help="seconds between two samples")
+    add("--rate", type=seconds(0, 1e6), default=200.0, help="transactions/s; 0: all that go")
+    return parser.parse_args(words)
 
 
 def main() -> int:
     """Run it."""
-    parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=60.0)
-    parser.add_argument("--every", type=float, default=10.0, help="seconds between two samples")
-    parser.add_argument("--rate", type=float, default=200.0, help="transactions/s; 0: all that go")
-    args = parser.parse_args()
+    args = arguments()
     samples: list[Sample] = []
     with tempfile.TemporaryDirectory(prefix="mtsd-soak-") as folder:
         for sample in soak(Path(folder), args.minutes * 60, args.every, args.rate or None):

@@ -11,14 +11,17 @@ import sys
 import tempfile
 from pathlib import Path
 
+from mtsd.cli.arguments import whole
 from tests.switches.run import MOST_ACTS, Wanted, switches
 
 
 def main() -> int:
     """Run it."""
     parser = argparse.ArgumentParser(prog="python -m tests.switches", description=__doc__)
-    parser.add_argument("--times", type=int, default=100, help="switches that are not killed")
-    parser.add_argument("--kills", type=int, default=0, help=f"of each act; there are {MOST_ACTS}")
+    parser.add_argument("--times", type=whole(0), default=100, help="switches that are not killed")
+    parser.add_argument(
+        "--kills", type=whole(0), default=0, help=f"of each act; there are {MOST_ACTS}"
+    )
     parser.add_argument(
         "--source", choices=("9.7", "11.8"), default="9.7", help="MySQL or MariaDB; to MySQL 9.7"
     )
