@@ -184,7 +184,8 @@ def _last_stop(status: Status) -> Iterator[tuple[str, str]]:
 
 
 def _place(name: str, place: Place) -> Iterator[tuple[str, str]]:
-    yield name, str(place) or "nothing yet"
+    if str(place) or not place.gtid:
+        yield name, str(place) or "nothing yet"
     for index, part in enumerate(place.gtid.split(",") if place.gtid else ()):
         yield "" if index else f"{name} GTIDs", part
 

@@ -218,6 +218,11 @@ def test_what_a_script_is_told(status: Status, stored: bool, expected: ExitStatu
     assert exit_status(status, stored=stored) == expected
 
 
+def test_a_place_that_is_known_by_gtid_alone() -> None:
+    stopped = Status("stopped", "s", "t", executed=Place("", 0, f"{UUID}:1-7"))
+    assert list(lines(stopped))[3:] == [f"executed GTIDs  {UUID}:1-7"]
+
+
 def test_one_that_stands_by_is_meant_to_be_connected_to_nothing() -> None:
     away = ConnectionStatus(since=WHEN)
     status = Status(

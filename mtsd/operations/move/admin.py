@@ -25,6 +25,7 @@ UNDER_WAY = Reason(
     "wait for its end; if it was killed, its session ends with its last statement",
 )
 _CLAIM: Final = "SELECT GET_LOCK('mtsd.move', 5)"
+_LOOK: Final = "SELECT IS_FREE_LOCK('mtsd.move')"
 _MYSQL, _MARIADB = Flavour.MYSQL, Flavour.MARIADB
 SETS_READ_ONLY: Final = (
     NeededPrivilege(("SYSTEM_VARIABLES_ADMIN", "SUPER"), flavour=_MYSQL),
@@ -123,16 +124,16 @@ class AdminSession:
                 error.conceal()
             raise
 
-    async def claim(self) -> None:
+    async def claim(self, *, keep: bool) -> None:
         """Keep other moves from this server until this one ends, or is killed.
 
-        The one that fails would put back what the other one has done. Raises NeedsPersonError if
-        there is one already, ServerError, ConnectionLostError.
+        The one that fails would put back what the other one has done. Not to `keep` them: only
+        look. Raises NeedsPersonError if there is one already, ServerError, ConnectionLostError.
         """
-        ((got,),) = await self.query(_CLAIM)
+        ((got,),) = await self.query(_CLAIM if keep else _LOOK)
         if got != 1:
             raise NeedsPersonError(str(refuse(UNDER_WAY, server=self._endpoint)))
-        self._claims = True
+        self._claims = keep
 
     def close(self) -> None:
         """Close it, if it is open."""

@@ -81,8 +81,8 @@ async def handover(
     session = AdminSession(admin_endpoint(_TARGET, settings.target, admin), how.timeout)
     try:
         async with answered_within(how.timeout):
+            await session.claim(keep=how.execute)
             if how.execute:
-                await session.claim()
                 target = await read_traits(await session.connection())
                 await require_rights(AdminPart(_TARGET, session, target.server, CONFIGURES_REPLICA))
             handing = await _look(settings, session, own)

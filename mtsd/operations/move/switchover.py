@@ -88,9 +88,8 @@ async def switchover(
     target = AdminSession(admin_endpoint("target", settings.target, admins.target), how.timeout)
     try:
         async with answered_within(how.timeout):
-            if how.execute:
-                await source.claim()
-                await target.claim()
+            await source.claim(keep=how.execute)
+            await target.claim(keep=how.execute)
             traits = (
                 await read_traits(await source.connection()),
                 await read_traits(await target.connection()),

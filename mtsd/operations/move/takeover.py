@@ -18,7 +18,7 @@ from mtsd.config.start import GtidStart, Start
 from mtsd.model.errors import MtsdError, NeedsPersonError, ServerError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.outcome.command import command
-from mtsd.model.outcome.reason import Refused
+from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.operations.check.privileges import WRITES_ALTHOUGH_READ_ONLY
 from mtsd.operations.copies.copied import start_of
 from mtsd.operations.copies.own_replica import copied_by, gap_of
@@ -56,6 +56,13 @@ from mtsd.wire.traits import ServerTraits, read_traits
 
 OWN_REPLICA: Final = "the target's own replica"
 _TARGET: Final = "target"
+
+
+TAKEN_OVER = Reason(
+    "the target's own replica does not read from the source, and mtsd has a position: there is"
+    " nothing to take over any more",
+    "start mtsd, which goes on from there: mtsd status{config} says where that is",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +152,8 @@ async def takeover(
     session = AdminSession(admin_endpoint(_TARGET, settings.target, admin), how.timeout)
     try:
         async with answered_within(how.timeout):
+            await session.claim(keep=how.execute)
             if how.execute:
-                await session.claim()
                 await _require_rights(settings, session)
             found = await _look(settings, session)
         encrypted = found.source.encrypted
@@ -194,8 +201,13 @@ async def _require_rights(settings: Settings, session: AdminSession) -> None:
 async def _look(settings: Settings, session: AdminSession) -> Found:
     target = await read_traits(await session.connection())
     source = await read_source_now(settings)
-    channel = await find_channel(session, target.server, source.known)
     former = await read_recorded(settings)
+    try:
+        channel = await find_channel(session, target.server, source.known)
+    except NeedsPersonError:
+        if former is None or await read_fence_of(settings) is not None:
+            raise
+        raise NeedsPersonError(str(refuse(TAKEN_OVER))) from None
     found = Found(channel, target, source, former, gap=False)
     if found.by_gtid or channel.status.applying:
         # A clean stop fills gaps by itself.

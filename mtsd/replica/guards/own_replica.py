@@ -27,9 +27,9 @@ from mtsd.wire.traits import ServerTraits
 RUNS = Reason(
     "the target itself replicates from the same source, {source} (channel {channel!r} of its own"
     " replica): everything would be applied twice",
-    "STOP REPLICA on the target, and start mtsd where that has stopped (mtsd position set). If"
-    " each is to replicate a part of the databases, let mtsd do both, on two channels with"
-    " [filter] do_db: the filters of the server's own replica are not considered",
+    "STOP REPLICA on the target, and let mtsd go on where that has stopped: mtsd takeover{config}"
+    " does both. If each is to replicate a part of the databases, let mtsd do both, on two channels"
+    " with [filter] do_db: the filters of the server's own replica are not considered",
 )
 CONFIGURED = Reason(
     "the target's own replica has the same source, {source} (channel {channel!r}), and applies"
