@@ -98,9 +98,8 @@ def test_by_gtid_and_nothing_happens_before_it_is_asked_for(tmp_path: Path) -> N
         said = move(daemon, "takeover", "--accept", "delay")
         assert "taken over: 6 transactions, equal at GTID" in said
         assert target.sql("SHOW REPLICA STATUS") == []
-        assert "nothing to take over any more" in move(daemon, "takeover", status=3)
         mtsd_goes_on(daemon)
-        assert "no channel" in move(daemon, "takeover", status=3)
+        assert "nothing to take over any more" in move(daemon, "takeover", status=3)
         # And back. What mtsd applied has GTIDs of the target, which has to be told the source's.
         with daemon:
             daemon.wait_until_running()
