@@ -264,8 +264,12 @@ class GtidSet:
         return result
 
     def intersection(self, other: "GtidSet") -> "GtidSet":
-        """Return the GTIDs that are in both sets."""
+        """Return the GTIDs that are in both; of MariaDB's places, those that `other` reaches."""
         return self.minus(self.minus(other))
+
+    def shared(self, other: "GtidSet") -> "GtidSet":
+        """Return what both sets have; in MariaDB's domains, everything up to the lower place."""
+        return self.intersection(other).union(other.intersection(self))
 
     def minus(self, other: "GtidSet") -> "GtidSet":
         """Return the GTIDs of this set that `other` lacks.

@@ -99,14 +99,14 @@ def applied_before(executed: GtidSet, former: Former | None, source: SourceState
     """
     if former is None or former.gtids is None or not executed.minus(former.gtids):
         return GtidSet()
-    return former.gtids.intersection(source.executed).minus(executed)
+    return former.gtids.shared(source.executed).minus(executed)
 
 
 def _by_gtid(
     former: GtidSet, now: GtidSet, source: SourceState, passed_over: GtidSet, source_uuid: str
 ) -> MovedBy:
     # What the source has not executed does not come again.
-    had = former.intersection(source.executed)
+    had = former.shared(source.executed)
     if not had and source_uuid.lower() != source.uuid.lower():
         return MovedBy(unknown="it was a place of another source, with nothing in common")
     back, forward = had.minus(now).minus(passed_over), now.minus(former)

@@ -90,7 +90,7 @@ def _after(gtids: GtidSet, source: SourceState) -> LowWaterMark | Refused:
         return refuse(WITHOUT_GTIDS)
     lacking = gtids.minus(source.executed)
     if lacking:
-        left = gtids.intersection(source.executed)
+        left = gtids.shared(source.executed)
         return refuse(NOT_EXECUTED, missing=shown(lacking), without=_without(left))
     gone = source.purged.minus(gtids)
     if gone:

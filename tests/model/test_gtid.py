@@ -122,6 +122,20 @@ def test_set_operations(first: Plain, second: Plain) -> None:
         assert (Gtid(uuid, number, tag) in one) == ((uuid, tag, number) in first)
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [
+        ("0-1-300,2-2-72", "0-1-160", "0-1-160"),
+        ("0-1-90,1-1-7", "0-1-160,1-1-5", "0-1-90,1-1-5"),
+        ("0-1-90", "1-1-5", ""),
+        (f"{A}:1-9", f"{A}:5-20", f"{A}:5-9"),
+    ],
+)
+def test_what_two_sets_share(one: str, other: str, both: str) -> None:
+    first, second = GtidSet.parse(one), GtidSet.parse(other)
+    assert str(first.shared(second)) == str(second.shared(first)) == both
+
+
 def test_sets_of_many_intervals() -> None:
     """What takes the square of their number takes minutes here."""
     many = 100_000

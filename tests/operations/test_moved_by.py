@@ -65,6 +65,15 @@ def test_what_is_done_past_the_mark_is_applied_again() -> None:
         )
 
 
+def test_a_mariadb_that_has_lost_its_last_transactions_sends_the_others_again() -> None:
+    sets = {number: GtidSet.parse(f"0-1-{number}") for number in (50, 90, 100)}
+    was = LowWaterMark(100, place(7), sets[100])
+    state = SourceState(U, gtid_mode=True, executed=sets[90])
+    now = LowWaterMark(0, NOWHERE, sets[50])
+    by = moved_by(Former(was, sets[100], U, 0, place(7)), now, state, GtidSet())
+    assert by.back == "at most 40 transactions (0-1-90)"
+
+
 def test_another_source() -> None:
     state = World(7, 1, gtid_mode=True, uuid=V).state
     assert moved_by(former(5, uuid=U), at(3), state, GtidSet()).back.startswith("2 transactions")

@@ -320,7 +320,7 @@ class _Work:
         channel = await self._channel()
         if self._handing.by_gtid:
             has = GtidSet.parse(channel.status.executed_gtids)
-            of_source = has.intersection(self._source.state.executed)
+            of_source = has.shared(self._source.state.executed)
             count = count_missing(of_source, before.gtids or GtidSet())
             at = f"{count:,} transactions since by the own replica, equal at GTID"
             what = f"{at} {shown(of_source)}"
