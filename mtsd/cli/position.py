@@ -203,6 +203,11 @@ def _change(change: Coroutine[None, None, Moved], dry_run: bool = False) -> int:
         print_line(f"from {moved.copy.copied}")
         if moved.copy.unseen:
             report("warning: the source shows its user no tables: is the copy on the target?")
+        if moved.copy.missing:
+            report(
+                f"warning: the target lacks {moved.copy.missing}: newer than the copy, or has the"
+                " load not ended? What was not loaded does not come by itself"
+            )
     print_line(f"was  {_text(moved.before)}")
     print_line(f"{'then' if dry_run else 'now '} {_text(moved.after)}")
     if moved.by.back:

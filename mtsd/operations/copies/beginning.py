@@ -10,7 +10,14 @@ from mtsd.model.outcome.reason import Refused
 from mtsd.model.server import flavour_of
 from mtsd.operations.check.reading.schemas import read_keys
 from mtsd.operations.copies.clone import copied_by_clone
-from mtsd.operations.copies.copied import Copied, chosen, not_loaded, start_of
+from mtsd.operations.copies.copied import (
+    Copied,
+    chosen,
+    loaded,
+    missing_of,
+    not_loaded,
+    start_of,
+)
 from mtsd.operations.copies.own_replica import copied_by_own_replica
 from mtsd.replica.core.filters import filter_of
 from mtsd.replica.guards.own_replica import KnownServer
@@ -36,11 +43,13 @@ class BeginsAfter:
     """The start after a copy.
 
     `unseen`: the source shows its user no tables, so nothing shows whether the target has them.
+    `missing` are those that the target lacks: newer than the copy, or not loaded.
     """
 
     start: Start
     copied: Copied
     unseen: bool
+    missing: str = ""
 
 
 async def begin_after(
@@ -71,12 +80,15 @@ async def begin_after(
     if isinstance(start, Refused):
         raise NeedsPersonError(str(start))
     of_source = await _tables(source.connection, settings)
+    missing = ""
     if not although_missing:
         rules = filter_of(settings, fold_case=target.rules_ignore_case, target=target.server)
-        refused = not_loaded(copied, rules, of_source, await _tables(connection, settings))
+        tables = loaded(copied, rules, of_source, await _tables(connection, settings))
+        refused = not_loaded(copied, tables)
         if refused is not None:
             raise NeedsPersonError(str(refused))
-    return BeginsAfter(start, copied, unseen=not of_source)
+        missing = missing_of(tables)
+    return BeginsAfter(start, copied, unseen=not of_source, missing=missing)
 
 
 async def _tables(connection: Connection, settings: Settings) -> list[tuple[str, str]]:

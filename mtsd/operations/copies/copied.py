@@ -9,7 +9,7 @@ that was taken from a replica serves for a channel that reads from its source.
 FilePosition(file='binlog.000042', pos=157)
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mtsd.config.start import FilePosition, GtidStart, Start
@@ -87,28 +87,45 @@ def start_of(copied: Copied, source: SourceState) -> Start | Refused:
     return FilePosition(place.file, place.offset)
 
 
-def not_loaded(
+def loaded(
     copied: Copied,
     rules: Filter,
     source: Iterable[tuple[str, str]],
     target: Iterable[tuple[str, str]],
-) -> Refused | None:
-    """Refuse if the target lacks the copy, by the (database, table) names of both servers.
+) -> dict[tuple[str, str], bool]:
+    """Return whether the target has each replicated table of the databases that a copy is of.
+
+    By (database, table), with the source's names. Where the copy does not say which databases it is
+    of: of all.
+    """
+    there = {(folded(database), folded(table)) for database, table in target}
+    named = {folded(each) for each in copied.databases}
+    found: dict[tuple[str, str], bool] = {}
+    for database, table in source:
+        on_target = rules.row_database(database, table)
+        if on_target is not None and (not named or folded(database) in named):
+            found[database, table] = (folded(on_target), folded(table)) in there
+    return found
+
+
+def not_loaded(copied: Copied, tables: Mapping[tuple[str, str], bool]) -> Refused | None:
+    """Refuse if the target lacks the copy, by what `loaded` says.
 
     Single tables may have been created since, and come by themselves. A whole database without any
     has not been loaded; where the copy does not say which it is of, all of them.
     """
-    there = {(folded(database), folded(table)) for database, table in target}
-    replicated: dict[str, list[bool]] = {}
-    named = {folded(each) for each in copied.databases}
-    for database, table in source:
-        on_target = rules.row_database(database, table)
-        if on_target is None or (named and folded(database) not in named):
-            continue
-        is_there = (folded(on_target), folded(table)) in there
-        replicated.setdefault(database, []).append(is_there)
-    empty = sorted(database for database, is_there in replicated.items() if not any(is_there))
-    if not empty or (not named and len(empty) < len(replicated)):
+    databases = {database for database, _ in tables}
+    empty = sorted(databases - {database for (database, _), there in tables.items() if there})
+    if not empty or (not copied.databases and len(empty) < len(databases)):
         return None
-    more = f" and {len(empty) - _MAX_NAMED} more" if len(empty) > _MAX_NAMED else ""
-    return refuse(NOT_LOADED, databases=f"{', '.join(empty[:_MAX_NAMED])}{more}")
+    return refuse(NOT_LOADED, databases=_listed(empty))
+
+
+def missing_of(tables: Mapping[tuple[str, str], bool]) -> str:
+    """Name the tables that the target lacks; "" if it has all of them."""
+    return _listed([".".join(table) for table, there in sorted(tables.items()) if not there])
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+    return f"{', '.join(names[:_MAX_NAMED])}{more}"

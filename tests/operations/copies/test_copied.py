@@ -15,7 +15,14 @@ from mtsd.model.gtid import GtidSet
 from mtsd.model.outcome.reason import Refused
 from mtsd.model.position import Position
 from mtsd.operations.copies import clone
-from mtsd.operations.copies.copied import Copied, chosen, not_loaded, start_of
+from mtsd.operations.copies.copied import (
+    Copied,
+    chosen,
+    loaded,
+    missing_of,
+    not_loaded,
+    start_of,
+)
 from mtsd.operations.copies.own_replica import past_the_mark
 from mtsd.operations.copies.reading import parse_copied, read_copied
 from mtsd.source.source_state import SourceState
@@ -141,15 +148,23 @@ def test_a_copy_of_a_replica_has_the_place_of_its_source() -> None:
 def test_a_database_without_any_table_was_not_loaded() -> None:
     tables = [("shop", "orders"), ("shop", "new"), ("blog", "posts")]
     whole, shop = Copied("dump", PLACE), Copied("dump", PLACE, databases=frozenset({"SHOP"}))
-    loaded = [("Shop", "orders")]
-    assert not_loaded(whole, UNFILTERED, tables, loaded) is None
-    assert not_loaded(shop, UNFILTERED, tables, loaded) is None
-    assert "blog, shop" in str(not_loaded(whole, UNFILTERED, tables, []))
-    assert "in shop," in str(not_loaded(shop, UNFILTERED, tables, [("blog", "posts")]))
+
+    def told(
+        copied: Copied, there: list[tuple[str, str]], rules: Filter = UNFILTERED
+    ) -> tuple[str, str]:
+        found = loaded(copied, rules, tables, there)
+        return str(not_loaded(copied, found) or ""), missing_of(found)
+
+    part = [("Shop", "orders")]
+    assert told(whole, part) == ("", "blog.posts, shop.new")
+    assert told(shop, part) == ("", "shop.new")
+    assert told(shop, [*part, ("shop", "NEW")]) == ("", "")
+    assert "blog, shop" in told(whole, [])[0]
+    assert "in shop," in told(shop, [("blog", "posts")])[0]
     renamed = Filter(Rules(do_db=("store",), rewrite_db=(("shop", "store"),)))
-    assert not_loaded(whole, renamed, tables, [("store", "orders")]) is None
-    assert not_loaded(whole, renamed, tables, loaded) is not None
-    assert not_loaded(whole, UNFILTERED, [], []) is None
+    assert told(whole, [("store", "orders")], renamed) == ("", "shop.new")
+    assert told(whole, part, renamed)[0]
+    assert not_loaded(whole, {}) is None
 
 
 def test_a_clone_that_failed_has_no_place() -> None:
