@@ -29,7 +29,7 @@ from mtsd.binlog.sql.one_statement import surely_one
 from mtsd.model.errors import MtsdError, NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultHook, FaultPoint
 from mtsd.model.group import Group
-from mtsd.model.step import Satellite, Statement, StatementKind
+from mtsd.model.step import Satellite, Statement, StatementKind, UserVar
 from mtsd.model.temporary_tables import TableName
 from mtsd.schedule.batches.temporary_runs import TemporaryRun
 
@@ -45,6 +45,7 @@ _ON_LOCKS: Final = b"_LOCK"
 """In the names of the functions that could release mtsd's own lock."""
 _CLIENT: Final = b"character_set_client"
 _DATABASE: Final = b"collation_database"
+_SET: Final = b"SET "
 _END: Final = b";"
 
 
@@ -120,21 +121,25 @@ async def plain_run(
     parts: list[_Part] = []
     for statement, (_, instead) in zip(statements, found, strict=True):
         sql: list[bytes] = []
-        if state[_CLIENT] != own[_CLIENT]:
+        wanted = session.states.wanted(statement)
+        moves = statement.query.database != database or (
+            _DATABASE in state and _DATABASE not in wanted
+        )
+        named = moves or any(isinstance(each, UserVar) for each in statement.satellites)
+        if named and state[_CLIENT] != own[_CLIENT]:
             # Names are in the session's own character set.
             state = {**state, _CLIENT: own[_CLIENT]}
             sql.append(b"SET @@session.%b=%b" % (_CLIENT, own[_CLIENT]))
-        wanted = session.states.wanted(statement)
-        if statement.query.database != database or (_DATABASE in state and _DATABASE not in wanted):
+        if moves:
             database = statement.query.database
             sql += use_of(database, again=session.family.keeps_collation_in_use)
             state = {name: value for name, value in state.items() if name != _DATABASE}
         try:
-            sql.append(before_statement(statement.satellites, collations))
+            before = before_statement(statement.satellites, collations)
         except (NotSupportedError, ServerError) as error:
             raise NotPlainError(str(error)) from error
-        if differing := changes(state, wanted):
-            sql.append(differing)
+        differing = changes(state, wanted)
+        sql.append(before + b"," + differing.removeprefix(_SET) if differing else before)
         state = wanted
         try:
             text = instead or rewritten(session, statement)[1]
