@@ -25,8 +25,9 @@ from mtsd.model.group import Group
 from mtsd.model.step import QueryEvent, Statement, StatementKind
 
 _SHARE: Final = 4
-"""Of a packet, what leads to a statement's state may take as much: a record comes before it. And so
-may a statement with what comes behind it."""
+"""Of a packet, what leads to a statement's state may take as much: a record comes before it."""
+_SHARE_WITH_RECORD: Final = 8
+"""And as much a statement with what comes behind it: its record has twice its text."""
 _WITH_OTHERS: Final = re.compile(
     rb"(?: (?:ALTER|CREATE|DROP|RENAME|TRUNCATE)\s+(?:TABLE|(?:UNIQUE\s+)?INDEX|USER)"
     rb" | TRUNCATE | GRANT | REVOKE )\b",
@@ -67,7 +68,12 @@ class Definition(NamedTuple):
     entry: Entry | None
     """None if that does not lead to its state."""
     behind: tuple[bytes, ...] = ()
-    """The way back, if that can be sent in its packet."""
+    """The way back, if that and the statement can be in the packet of the record."""
+
+    @property
+    def with_record(self) -> tuple[bytes, ...]:
+        """What is sent in the packet of its record, behind it, and runs once that has committed."""
+        return (*self.before, self.text, *self.behind) if self.behind else self.before
 
 
 async def ready_definition(
@@ -91,7 +97,7 @@ async def ready_definition(
 
 
 def _behind(session: TargetSession, entry: Entry, text: bytes) -> tuple[bytes, ...]:
-    """Return the way back from a definition if it can be in its packet, else nothing.
+    """Return the way back from a definition if both can be in its record's packet, else nothing.
 
     For example from a CREATE TABLE: it calls no routine, returns no rows, and computes nothing that
     may be too large, of which a warning would tell.
@@ -108,7 +114,7 @@ def _behind(session: TargetSession, entry: Entry, text: bytes) -> tuple[bytes, .
     back = session.states.returning_from_no_call(entry.state, statement.satellites)
     behind = (*back, *_end_of(session))
     length = len(text) + sum(map(len, behind))
-    return behind if length <= session.traits.max_allowed_packet // _SHARE else ()
+    return behind if length <= session.traits.max_allowed_packet // _SHARE_WITH_RECORD else ()
 
 
 def _end_of(session: TargetSession) -> list[bytes]:
@@ -119,16 +125,16 @@ def _end_of(session: TargetSession) -> list[bytes]:
 async def apply_definition(
     session: TargetSession, definition: Definition, temporary: SessionTables, reached: FaultHook
 ) -> None:
-    """Apply a definition; what comes before it has been sent, and not been answered.
+    """Apply a definition; what goes with its record has been sent, and not been answered.
 
     The session knows the format. Raises ServerError, NotSupportedError, ConnectionLostError.
     """
     statement, entry = definition.statement, definition.entry
     try:
-        if entry is not None and await _is_entered(session, entry, len(definition.before)):
+        if entry is not None and await _is_entered(session, entry, definition):
             sent = definition.behind
             await run_in_its_state(
-                session, entry.statement, definition.text, leaves_state=True, behind=sent
+                session, entry.statement, definition.text, leaves_state=True, sent=bool(sent)
             )
         else:
             sent = ()
@@ -145,14 +151,14 @@ async def apply_definition(
         raise
 
 
-async def _is_entered(session: TargetSession, entry: Entry, statements: int) -> bool:
-    """Return whether these statements, which were sent, have led to a state.
+async def _is_entered(session: TargetSession, entry: Entry, definition: Definition) -> bool:
+    """Return whether what comes before a definition, and was sent, has led to its state.
 
     If not, the target lacks the database. Raises ServerError.
     """
     session.leave_state(entry.state, entry.statement.satellites)
     try:
-        await session.connection.receive(statements)
+        await session.connection.receive(len(definition.before), more=bool(definition.behind))
     except ServerError as error:
         if error.number != ER.BAD_DB_ERROR:
             raise

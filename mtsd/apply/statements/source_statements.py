@@ -5,7 +5,7 @@ statement and share a packet (`mtsd.apply.statements.plain_statements`).
 """
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final, NamedTuple
 
 from mtsd.apply.session.aside import aside
@@ -123,12 +123,12 @@ async def run_in_its_state(
     leaves_state: bool = False,
     file: AsyncIterator[bytes] | None = None,
     lacking: bool = False,
-    behind: Sequence[bytes] = (),
+    sent: bool = False,
 ) -> LoadCounts | None:
     """Run a translated statement, to whose state an `Entry` has led; see `run_statement`.
 
-    `behind` is sent in its packet, and its results are still to be received. Such a text has to be
-    `surely_one`, to return no rows, and to compute no values.
+    `sent`: it was, in a packet with others; what comes behind it there is still to be received.
+    Such a text has to be `surely_one`, to return no rows, and to compute no values.
     """
     connection = session.connection
     query = statement.query
@@ -142,8 +142,7 @@ async def run_in_its_state(
                 await _check_loaded(connection, statement, loaded)
             if loaded.warnings:
                 await _check_results(session)
-        elif behind:
-            connection.send(b";".join((text, *behind)))
+        elif sent:
             await session.reached(FaultPoint.STATEMENT_SENT)
             await connection.receive(1, more=True)
         else:

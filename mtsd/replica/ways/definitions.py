@@ -74,7 +74,7 @@ async def apply_definition(
         await doubtful.carry_out(
             act,
             lambda: settlements.settle(group),
-            note=lambda record: settlements.note(record, definition.before, anew=repeats),
+            note=lambda record: settlements.note(record, definition.with_record, anew=repeats),
             owe=lambda: settlements.owe(group, record),
         )
     except HalfAppliedError as error:

@@ -133,7 +133,8 @@ def test_a_mysql_may_have_defined_what_it_has_not_logged(
         daemon.start()
         daemon.wait_until_caught_up()
         assert daemon.stop() == 0
-        definition = f"ALTER TABLE d.{table} ADD INDEX (v)"
+        # What may compute a default does not go with its record.
+        definition = f"ALTER TABLE d.{table} ADD INDEX (v), ALTER v DROP DEFAULT"
         pair.source.sql(definition)
         daemon.start(fault=FaultPoint.AFTER_IN_DOUBT)
         daemon.wait()
