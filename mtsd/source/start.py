@@ -126,7 +126,7 @@ def _earliest(
 ) -> LowWaterMark | Refused:
     if source.without_files:
         # If it has purged transactions, it refuses to send any.
-        return LowWaterMark(0, NOWHERE, executed.intersection(source.executed))
+        return LowWaterMark(0, NOWHERE, executed.shared(source.executed))
     if not source.files:
         return _unseen(Earliest(), source)
     first = source.files[0].name
@@ -134,7 +134,7 @@ def _earliest(
         if not allow_partial_history and first.rpartition(".")[2].lstrip("0") != "1":
             return refuse(FILES_PURGED, first=first)
         return LowWaterMark(0, Position(first, FIRST_EVENT), None)
-    common = executed.intersection(source.executed)
+    common = executed.shared(source.executed)
     missing = source.purged.minus(common)
     if missing and not allow_partial_history:
         record = "first GTID_LIST event" if source.by_gtid else "gtid_purged"

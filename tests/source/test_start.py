@@ -132,6 +132,9 @@ def test_a_mariadb_without_files() -> None:
     assert begins(Latest()) == end
     assert begins(Earliest()) == LowWaterMark(0, Position("", 0), GtidSet())
     assert begins(Earliest(), "0-1-7") == LowWaterMark(0, Position("", 0), GtidSet.parse("0-1-7"))
+    # What a target has beyond a source is no reason to send it all it has.
+    beyond = begins(Earliest(), "0-1-107")
+    assert beyond == LowWaterMark(0, Position("", 0), GtidSet.parse("0-1-100"))
     after = begins(GtidStart("0-1-50"))
     assert after == LowWaterMark(0, Position("", 0), GtidSet.parse("0-1-50"))
     refused = begins(FilePosition("binlog-000000.ibb", 4))

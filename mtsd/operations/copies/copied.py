@@ -75,7 +75,7 @@ def start_of(copied: Copied, source: SourceState) -> Start | Refused:
     """Decide where a channel begins after a copy."""
     gtids = copied.gtids
     if gtids and source.gtid_mode:
-        known = gtids.intersection(source.executed)
+        known = gtids.shared(source.executed)
         if not known:
             return refuse(STRANGE, gtids=shown(gtids))
         return GtidStart(str(known if copied.of_replica else gtids))

@@ -166,7 +166,7 @@ def _more_than_mtsd(handing: Handing, channel: ReplicaStatus) -> str:
         # It reads by all that the target has executed.
         return ""
     applied = GtidSet.parse(handing.follows)
-    of_source = applied.intersection(handing.source.state.executed)
+    of_source = applied.shared(handing.source.state.executed)
     return handing.follows if of_source.minus(handing.has) else ""
 
 

@@ -269,7 +269,7 @@ async def place_of(session: AdminSession, found: Found) -> Start:
     if not isinstance(start, GtidStart):
         return start
     # The target has none of the GTIDs of what mtsd applied with [target] gtid = "off".
-    held = former_gtids(found.former).intersection(found.source.state.executed)
+    held = former_gtids(found.former).shared(found.source.state.executed)
     return GtidStart(str(GtidSet.parse(start.text).union(held)))
 
 

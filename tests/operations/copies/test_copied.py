@@ -120,6 +120,9 @@ def test_gtids_are_believed_before_a_place() -> None:
     assert start_of(copied, source("", gtid_mode=False)) == place
     assert start_of(Copied("dump", PLACE), everything) == place
     assert start_of(Copied("dump", PLACE, GtidSet()), everything) == place
+    # A MariaDB that has lost its last transactions is still the one that was copied.
+    beyond = Copied("dump", PLACE, GtidSet.parse("0-1-120"))
+    assert start_of(beyond, source("0-1-100")) == GtidStart("0-1-120")
 
 
 @pytest.mark.parametrize(
