@@ -12,7 +12,7 @@ FENCED = Reason(
     "this channel was handed over to {to} at {since}: both would apply everything",
     "leave mtsd stopped; mtsd {comes_back_by} takes it back",
 )
-_AWAITED = Reason(
+AWAITED = Reason(
     "this channel was handed over to {to} at {since}",
     "it begins by itself once mtsd {comes_back_by} takes it back",
 )
@@ -25,7 +25,7 @@ def fenced(fence: HandedOver | None) -> Refused | None:
 
 def awaited(fence: HandedOver) -> str:
     """Return what a daemon waits for that stands by."""
-    return str(_said(_AWAITED, fence))
+    return str(_said(AWAITED, fence))
 
 
 def _said(reason: Reason, fence: HandedOver) -> Refused:

@@ -47,6 +47,7 @@ ELSEWHERE = frozenset({
 """Have tests of their own, below and in test_status_socket."""
 TOLD_OTHERWISE = {
     "ATTACHED": Kind.XA_ATTACHED,
+    "AWAITED": Kind.HANDED_OVER,
     "BLACKHOLE": Kind.BLACKHOLES,
     "UNLOGGED": Kind.XA_UNLOGGED,
     "NOT_A_REPLICA": Kind.PRIVILEGES_MISSING,
