@@ -228,3 +228,5 @@ class TargetFacts:
     """Other schemas with positions of mtsd, and the UUID of the source of each."""
     pinned: Pinned | Refused = field(default_factory=Pinned)
     """What a session of mtsd can be given there."""
+    round_trip_s: float = 0.0
+    """How long the shortest of some questions without an answer to compute took."""

@@ -872,6 +872,9 @@ CASES = (
         target=target({"max_user_connections": "4"}),
     ),
     Case(Kind.SESSIONS_SCARCE, "2 of 151", target=target(threads_connected=150)),
+    Case(
+        Kind.FAR_AWAY, "takes 21 ms", target=replace(target(), round_trip_s=0.0212),
+    ),
     Case(Kind.PACKET, "64 MiB: row events up to 44.8 MiB"),
     Case(
         Kind.PACKET_SMALL, "4 MiB, less than the source's 64 MiB: a row event over 2.8 MiB",

@@ -681,6 +681,12 @@ class Kind(KindOfLine):
         "{free} of {value} are free, but mtsd needs {needed}",
         "raise max_connections on the target",
     )
+    FAR_AWAY = warning(
+        "target distance",
+        "a round trip to the target takes {value} ms, and mtsd waits for one for each batch of"
+        " transactions, and for some four around each definition",
+        "run mtsd on the target's machine, or in its zone: the source may be far away",
+    )
     PACKET = ok("target max_allowed_packet", "{value}: row events up to {row} can be applied")
     PACKET_SMALL = warning(
         "target max_allowed_packet",

@@ -33,6 +33,9 @@ from mtsd.replica.core.filters import rules_of
 from mtsd.replica.core.limits import sessions_of
 from mtsd.source.family import SOURCES
 
+_FAR_S = 0.003
+"""A round trip that takes as long slows definitions down; see docs/benchmarks.md."""
+
 
 def target_lines(
     settings: Settings, facts: TargetFacts, source: SourceFacts | None
@@ -50,6 +53,8 @@ def target_lines(
     if server.variables.get("secure_timestamp") == "YES":
         yield Kind.SECURE_TIMESTAMP.line()
     yield from _sessions(settings, facts)
+    if facts.round_trip_s >= _FAR_S:
+        yield Kind.FAR_AWAY.line(value=round(facts.round_trip_s * 1000))
     packet = row_bytes(server)
     if settings.replica.batch_bytes > packet:
         yield Kind.BATCH_CUT.line(value=size(settings.replica.batch_bytes), row=size(packet))

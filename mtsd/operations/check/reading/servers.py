@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Awaitable, Iterable
-from time import time
+from math import inf
+from time import monotonic, time
 from typing import TypeVar
 
 from mtsd.apply.position.other_schemas import positions_elsewhere
@@ -57,6 +58,7 @@ T = TypeVar("T")
 """Errors of missing privileges, which have their own lines."""
 _LONGEST_READ_S = 20.0
 """Less than the whole look at the source may take."""
+_ROUND_TRIPS = 5
 _OLDEST_WITH_ROLES_LISTED = (8, 0, 19)
 
 
@@ -178,10 +180,31 @@ async def read_target(
     allowed = await allows_binlog(connection)
     reaching = await read_reaching(connection, tables.schema)
     elsewhere = await positions_elsewhere(connection, tables.schema)
+    round_trip = await _round_trip(connection)
     session = await pin(connection, pinned(version), binary_log=binary_log)
     return TargetFacts(
-        server, position, files, in_logs, prepared, allowed, whole, reaching, elsewhere, session
+        server,
+        position,
+        files,
+        in_logs,
+        prepared,
+        allowed,
+        whole,
+        reaching,
+        elsewhere,
+        session,
+        round_trip,
     )
+
+
+async def _round_trip(connection: Connection) -> float:
+    """Return how long the shortest of some round trips took, in seconds."""
+    shortest = inf
+    for _ in range(_ROUND_TRIPS):
+        began = monotonic()
+        await connection.query("DO 0")
+        shortest = min(shortest, monotonic() - began)
+    return shortest
 
 
 async def _server(
