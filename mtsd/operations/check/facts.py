@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from mtsd.apply.position.failed_groups import StoppedGroup
 from mtsd.apply.position.handed_over_table import HandedOver
@@ -24,6 +25,9 @@ from mtsd.replica.recovery.verdict import Verdict
 from mtsd.schedule.done.worker_row import WorkerRow
 from mtsd.schedule.policies.automatic import ChosenPolicy
 from mtsd.wire.replica_status import ReplicaStatus
+
+FAR_S: Final = 0.003
+"""A round trip to the target that takes as long slows definitions down: see docs/benchmarks.md."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,4 +233,4 @@ class TargetFacts:
     pinned: Pinned | Refused = field(default_factory=Pinned)
     """What a session of mtsd can be given there."""
     round_trip_s: float = 0.0
-    """How long the shortest of some questions without an answer to compute took."""
+    """How long a round trip to it takes, in seconds: the shortest of some."""

@@ -9,7 +9,7 @@ from mtsd.filter.channels import named_databases
 from mtsd.model.outcome.reason import Refused
 from mtsd.model.server import Flavour
 from mtsd.operations.check.decisions import may_set_gtids, rows_as_sql
-from mtsd.operations.check.facts import ServerFacts, SourceFacts, TargetFacts
+from mtsd.operations.check.facts import FAR_S, ServerFacts, SourceFacts, TargetFacts
 from mtsd.operations.check.lines.catalogue import Kind
 from mtsd.operations.check.lines.line import Line, listed, size
 from mtsd.operations.check.lines.refused_line import refused_line
@@ -33,9 +33,6 @@ from mtsd.replica.core.filters import rules_of
 from mtsd.replica.core.limits import sessions_of
 from mtsd.source.family import SOURCES
 
-_FAR_S = 0.003
-"""A round trip that takes as long slows definitions down; see docs/benchmarks.md."""
-
 
 def target_lines(
     settings: Settings, facts: TargetFacts, source: SourceFacts | None
@@ -53,7 +50,7 @@ def target_lines(
     if server.variables.get("secure_timestamp") == "YES":
         yield Kind.SECURE_TIMESTAMP.line()
     yield from _sessions(settings, facts)
-    if facts.round_trip_s >= _FAR_S:
+    if facts.round_trip_s >= FAR_S:
         yield Kind.FAR_AWAY.line(value=round(facts.round_trip_s * 1000))
     packet = row_bytes(server)
     if settings.replica.batch_bytes > packet:
