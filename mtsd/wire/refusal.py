@@ -207,6 +207,12 @@ def remedy_of(error: ServerError) -> str:
     return remedy.format(role=error.server.partition(" ")[0] or "target") if remedy else ""
 
 
+def remedy_at_login(error: ServerError, role: str) -> str:
+    """Return what a person has to do about an error at the login there; "" if nobody knows."""
+    remedy = _LOG_IN.get(error.number) or _LATER.get(error.number, "")
+    return remedy.format(role=role)
+
+
 def is_read_only(error: ServerError) -> bool:
     """Return whether a server refuses a change because it is read-only as a whole."""
     if error.number == _OPTION:

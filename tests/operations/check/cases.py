@@ -1198,8 +1198,16 @@ UNREACHABLE: tuple[tuple[Kind, str, object], ...] = (
         _explained(ServerError(1130, "HY000", "Host 'h' is not allowed to connect")),
     ),
     (
-        Kind.SERVER_REFUSES, "Too many connections (1040)",
+        Kind.SERVER_REFUSES, "Too many connections (1040); raise max_connections on the source",
         _explained(ServerError(1040, "08004", "Too many connections")),
+    ),
+    (
+        Kind.SERVER_REFUSES, "Account is locked (3118); unlock it on the server: ALTER USER",
+        _explained(
+            SessionRefusedError(
+                "the source refuses", 3118, ServerError(3118, "HY000", "Account is locked.")
+            )
+        ),
     ),
     (
         Kind.TLS_NOT_OFFERED, "offers none",
@@ -1221,8 +1229,8 @@ UNREACHABLE: tuple[tuple[Kind, str, object], ...] = (
         interrupted("target", ConnectionLostError("target", "gone")),
     ),
     (
-        Kind.NOT_LOOKED_AT, "denied (1227)",
-        interrupted("target", ServerError(1227, "42000", "denied")),
+        Kind.NOT_LOOKED_AT, "full (1021); free space on the disk of the target",
+        interrupted("target", ServerError(1021, "HY000", "full")),
     ),
     (Kind.TOO_OLD, "MariaDB 10.5 or later", _unsupported("source", "5.5.5-10.4.1-MariaDB")),
     (Kind.TOO_OLD, "5.6 or later", _unsupported("source", "5.5.62")),

@@ -47,7 +47,8 @@ class Kind(KindOfLine):
     ACCESS_DENIED = error(
         "{server} connection",
         "user {user} is refused: {reason}",
-        "correct user and password in [{server}], or create the user for the host in the message;"
+        "correct user and password in [{server}], or create the user for the host in the message,"
+        " or, for an account with REQUIRE SSL or REQUIRE X509, set tls, or tls_cert and tls_key;"
         " mtsd check --grants{config} prints what it must be granted",
     )
     HOST_REFUSED = error(
@@ -59,7 +60,7 @@ class Kind(KindOfLine):
     SERVER_REFUSES = error(
         "{server} connection",
         "{user} cannot log in: {reason}",
-        "do what the message says",
+        "{remedy}",
     )
     CONNECTION_LOST = error(
         "{server} connection",
@@ -69,7 +70,7 @@ class Kind(KindOfLine):
     NOT_LOOKED_AT = error(
         "{server} connection",
         "the server refuses the check's queries: {reason}",
-        "do what the message says, and try again",
+        "{remedy}, and try again",
     )
     NOT_COMPARED = warning(
         "both servers",

@@ -9,8 +9,9 @@ from mtsd.model.error_numbers import ER, NOT_ALLOWED
 from mtsd.model.errors import ConnectionLostError, ServerError
 from mtsd.operations.check.lines.catalogue import Kind
 from mtsd.operations.check.lines.line import Line
-from mtsd.wire.refusal import NoTlsError, SessionRefusedError
+from mtsd.wire.refusal import NoTlsError, SessionRefusedError, remedy_at_login, remedy_of
 
+_AS_IT_SAYS = "do what the message says"
 _HOST_REFUSED = frozenset({ER.HOST_IS_BLOCKED, ER.HOST_NOT_PRIVILEGED})
 
 
@@ -45,7 +46,11 @@ def unreachable(
 def interrupted(server: str, error: ServerError | ConnectionLostError) -> Line:
     """Return the line for a server that could be reached, but not checked completely."""
     if isinstance(error, ServerError):
-        return Kind.NOT_LOOKED_AT.line(server=server, reason=f"{error.text} ({error.number})")
+        return Kind.NOT_LOOKED_AT.line(
+            server=server,
+            reason=_with_number(error),
+            remedy=_as_part(remedy_of(error)),
+        )
     return Kind.CONNECTION_LOST.line(server=server, reason=error.reason)
 
 
@@ -56,7 +61,9 @@ def _refused(
         return Kind.TLS_NOT_OFFERED.line(server=server, wanted=f'"{settings.tls}"')
     answer = error if isinstance(error, ServerError) else error.answer
     if answer is None:
-        return Kind.SERVER_REFUSES.line(server=server, user=settings.user, reason=error)
+        return Kind.SERVER_REFUSES.line(
+            server=server, user=settings.user, reason=error, remedy=_AS_IT_SAYS
+        )
     if answer.number in NOT_ALLOWED:
         return Kind.ACCESS_DENIED.line(server=server, user=settings.user, reason=answer.text)
     if answer.number in _HOST_REFUSED:
@@ -64,8 +71,24 @@ def _refused(
     if answer.number == ER.SECURE_TRANSPORT_REQUIRED:
         return Kind.TLS_REQUIRED.line(server=server)
     return Kind.SERVER_REFUSES.line(
-        server=server, user=settings.user, reason=f"{answer.text} ({answer.number})"
+        server=server,
+        user=settings.user,
+        reason=_with_number(answer),
+        remedy=_as_part(remedy_at_login(answer, server)),
     )
+
+
+def _with_number(error: ServerError) -> str:
+    """Return the error's text, which ends as a sentence with some errors, and its number."""
+    return f"{error.text.removesuffix('.')} ({error.number})"
+
+
+def _as_part(remedy: str) -> str:
+    """Return a remedy, which is a sentence of the daemon's, as the rest of a line."""
+    if not remedy:
+        return _AS_IT_SAYS
+    # A statement stays as it is: SET PERSIST …
+    return remedy if remedy[:2].isupper() else remedy[0].lower() + remedy[1:]
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
