@@ -27,6 +27,8 @@ _ASKED_S: Final = 3.0
 _FIRST_PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 8.0
 _MAX_NAMED: Final = 3
+_FULL_DISK: Final = frozenset({"waiting for someone to free space", "waiting for disk space"})
+"""What a MariaDB and a MySQL call it to wait for space: nobody has that, as a lock is had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ def why(
 
 
 def _advice(state: str) -> str:
+    if state in _FULL_DISK:
+        return ": its disk is full: free space there, on the disk that its error log names"
     if "commit" in state or "ack" in state.split():
         return ": if that lasts, see its error log (a full disk)"
     if "lock" in state or state.startswith("waiting"):

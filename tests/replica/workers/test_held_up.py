@@ -38,6 +38,8 @@ _SEEN = {
         _session(13, "Waiting for handler commit", "COMMIT", "mtsd"),
         _session(14, "altering table", "ALTER TABLE t ADD v INT", "mtsd"),
         _session(15, user="mtsd"),
+        _session(16, "Waiting for someone to free space", "COMMIT", "mtsd"),
+        _session(17, "Waiting for disk space", "COMMIT", "mtsd"),
         _session(18),
         _session(20, _LOCK, "ALTER TABLE t ADD w INT"),
     )
@@ -99,6 +101,21 @@ _SEEN = {
         (
             13, {(12, 18)},
             "Waiting for handler commit: if that lasts, see its error log (a full disk)",
+        ),
+        # Nobody has what these wait for.
+        (
+            16, set(),
+            (
+                "Waiting for someone to free space: its disk is full: free space there, on the disk"
+                " that its error log names"
+            ),
+        ),
+        (
+            17, set(),
+            (
+                "Waiting for disk space: its disk is full: free space there, on the disk that its"
+                " error log names"
+            ),
         ),
         (14, {(12, 14)}, "altering table"),
         (15, set(), ""),
