@@ -7,6 +7,7 @@ import structlog
 
 from mtsd.apply.appliers.applier import Applier
 from mtsd.apply.session.obstacle import Retrying
+from mtsd.apply.session.packet_limit import OVER_THE_LIMIT, require_latest_limit
 from mtsd.apply.session.retry import ROW_GONE, pause_before, worth_a_retry
 from mtsd.model.errors import (
     ApplyError,
@@ -119,6 +120,8 @@ class Attempts:
                 self._progress.committed(unit)
                 return
         if error.number not in self.settings.skip_errors:
+            if error.number in OVER_THE_LIMIT:
+                await require_latest_limit(self._applier.session)
             remedy = remedy_of(error) or "Fix the target"
             if spent:
                 remedy = SPENT

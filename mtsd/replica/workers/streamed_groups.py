@@ -13,6 +13,7 @@ import structlog
 
 from mtsd.apply.rows.bundle import RowTooLargeError
 from mtsd.apply.session.obstacle import obstacle_of, obstacles_here
+from mtsd.apply.session.packet_limit import OVER_THE_LIMIT, require_latest_limit
 from mtsd.apply.session.retry import worth_a_retry
 from mtsd.binlog.bytes.event_type import THREAD_SPECIFIC
 from mtsd.model.errors import NeedsPersonError, ServerError
@@ -148,6 +149,8 @@ class StreamedGroups:
         except ServerError as error:
             await self._failed(opened, error, row_events(chunk.steps))
         except RowTooLargeError as error:
+            if not way.is_half:
+                await require_latest_limit(self._applier.session)
             named = ", ".join(tables_of(row_events(chunk.steps))) or "not known"
             await self._fail(opened, f"{error}. Tables of the part that contains it: {named}")
         except NeedsPersonError as error:
@@ -272,6 +275,8 @@ class StreamedGroups:
             self._opened = opened
             self._skips = explained
             return
+        if explained.number in OVER_THE_LIMIT:
+            await require_latest_limit(self._applier.session)
         reason = ". ".join(filter(None, (str(explained), error.warnings)))
         first = wrong_position(explained, group.number, self._worker.settings.first_groups)
         raise stopped(group, reason, f"{first}Fix the target and start again")

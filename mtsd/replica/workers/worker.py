@@ -5,6 +5,7 @@ import asyncio
 from mtsd.apply.appliers.applier import Applier
 from mtsd.apply.rows.bundle import RowTooLargeError
 from mtsd.apply.session.obstacle import obstacles_here
+from mtsd.apply.session.packet_limit import require_latest_limit
 from mtsd.model.fault_points import FaultHook
 from mtsd.model.group import Group
 from mtsd.replica.core.coordinator import Coordinator
@@ -98,6 +99,7 @@ class Worker:
                     if not await apply(batch):
                         return
             except RowTooLargeError as error:
+                await require_latest_limit(self.applier.session)
                 raise self._attempts.failed(self._largest_running(), error, "Do that") from error
             except HalfAppliedError as error:
                 remedy = half_applied(error.number)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.fix_daemon import foretold, replicated, stopped
 from tests.fix_families import families
-from tests.replica.daemon_process import Value
+from tests.replica.daemon_process import DaemonProcess, Value
 from tests.servers.pair import Pair
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
@@ -78,3 +78,31 @@ def test_nothing_of_what_cannot_be_rolled_back_is_applied(
         assert "raise max_allowed_packet on the target" in said
         assert pair.target.sql("SELECT i FROM a.t") == []
         assert pair.target.sql("SELECT * FROM mtsd.slave_in_doubt") == []
+
+
+@pytest.mark.parametrize(
+    ("series", "binlog_format", "settings"),
+    [
+        ("9.7", "ROW", {}),
+        ("9.7", "ROW", {"replica.pending_jobs_size_max": 65536, "replica.batch_bytes": 65536}),
+        ("11.8", "STATEMENT", {}),
+    ],
+)
+def test_a_limit_that_is_raised_in_time_holds(
+    series: str, binlog_format: str, settings: dict[str, Value], tmp_path: Path
+) -> None:
+    """A session keeps the limit that it began with: those of the daemon are older."""
+    with small_target(series) as pair:
+        pair.target.sql(SMALL)
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (i INT PRIMARY KEY, v LONGTEXT)")
+        with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+            daemon.wait_until_caught_up()
+            pair.target.sql(f"SET GLOBAL max_allowed_packet = {64 * MIB}")
+            with closing(pair.source.client("a")) as client, client.cursor() as cursor:
+                cursor.execute(f"SET SESSION binlog_format = {binlog_format}")
+                cursor.execute(f"INSERT INTO t VALUES (1, '{'x' * LARGE}')")
+            daemon.wait_until_caught_up()
+            interrupted = daemon.wait_for_record("replication interrupted")
+            assert "max_allowed_packet" in str(interrupted["error"])
+            assert daemon.stop() == 0
+        assert pair.target.sql("SELECT i, LENGTH(v) FROM a.t") == [(1, LARGE)]
