@@ -16,6 +16,7 @@ class ColumnFacts:
 
     `generated` is the expression that it is generated from, "" if it is not; `stored`, if that is
     stored. `computes_default`: its default is an expression that may depend on the session.
+    `character_set` is that of a text, or "" if it is not known.
     """
 
     name: str
@@ -24,6 +25,8 @@ class ColumnFacts:
     stored: bool = False
     invisible: bool = False
     computes_default: bool = False
+    unsigned: bool = False
+    character_set: str = ""
 
 
 @dataclass(frozen=True, slots=True)

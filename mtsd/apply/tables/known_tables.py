@@ -12,12 +12,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import structlog
+
 from mtsd.apply.session.family import TARGETS
 from mtsd.apply.tables.computed_tables import is_computed
 from mtsd.apply.tables.facts import Name, TableFacts
 from mtsd.apply.tables.facts_reading import NO_SETTING, FactsReader, Setting
 from mtsd.apply.tables.foreign_keys_concerned import keyed_columns
 from mtsd.apply.tables.generated_keys import needs_version
+from mtsd.apply.tables.misread_columns import misread_columns
 from mtsd.apply.tables.misread_tables import misread, reasons_for, why_denied, why_misread
 from mtsd.apply.tables.statement_words import loose_words, loosely
 from mtsd.apply.tables.table_engines import TableEngines
@@ -32,6 +35,9 @@ from mtsd.model.outcome.reason import Reason, Refused
 from mtsd.model.server import ServerVersion, flavour_of, version_of
 from mtsd.model.step import Statement
 from mtsd.wire.connection import Connection
+from mtsd.wire.family import SERVERS
+
+log = structlog.get_logger(__name__)
 
 _MANY: Final = 8192
 _OF_MANY_TABLES: Final = frozenset({"DATABASE", "SCHEMA"})
@@ -90,8 +96,8 @@ class KnownTables:
 
     __slots__ = (
         "_by_binlog", "_clock", "_events", "_format", "_keyed", "_known", "_most", "_others",
-        "_plain", "_reader", "_readings", "_reasons", "_safe", "_server", "_source", "engines",
-        "forgotten", "layouts",
+        "_plain", "_reader", "_readings", "_reasons", "_safe", "_server", "_source", "_told",
+        "engines", "forgotten", "layouts",
     )  # fmt: skip
 
     def __init__(
@@ -120,6 +126,8 @@ class KnownTables:
         self.engines: Final = TableEngines()
         self.forgotten = 0
         """How often something was forgotten."""
+        self._told: dict[Name, tuple[str, ...]] = {}
+        """What has been said of tables, so that it is said once."""
         self._format = b""
         self._source = server
         self._reasons: Sequence[Reason] = ()
@@ -171,7 +179,8 @@ class KnownTables:
         # Another session may forget some meanwhile.
         while unknown := [event for event in table_maps if event not in self._known]:
             forgotten = self.forgotten
-            tables = {event: parse_table_map(event) for event in unknown}
+            mariadb = SERVERS[self._source.flavour].has_history
+            tables = {event: parse_table_map(event, mariadb=mariadb) for event in unknown}
             names = {(each.database, each.table) for each in tables.values()}
             readings = await self._read(connection, names, state)
             transactional = await self.engines.transactional(connection)
@@ -305,6 +314,8 @@ class KnownTables:
         facts = reading.facts
         if facts is None:
             return KnownTable(denied=reading.denied)
+        if self._by_binlog:
+            self._tell(facts, table)
         return KnownTable(
             without_transactions=bool(facts.engine) and facts.engine not in transactional,
             computed=is_computed(facts, len(table.column_types), self._server.flavour),
@@ -315,6 +326,20 @@ class KnownTables:
             reached=frozenset(loosely(each.name[1]) for each in facts.reached) or _NO_TABLES,
             definitions=tuple(each.definition for each in (facts, *facts.reached)),
         )
+
+    def _tell(self, facts: TableFacts, table: TableMap) -> None:
+        """Log what the target reads otherwise than the source: nothing else ever says so."""
+        found = misread_columns(facts, table)
+        if found == self._told.get(facts.name, ()):
+            return
+        self._told[facts.name] = found
+        if found:
+            log.warning(
+                "rows of a table become others on the target",
+                table=str(facts), because="; ".join(found),
+                remedy="give it the source's columns (ALTER TABLE on the target), and load again"
+                " what was applied meanwhile; mtsd check lists all such tables",
+            )  # fmt: skip
 
 
 def _defined(definition: Group) -> frozenset[str] | None:

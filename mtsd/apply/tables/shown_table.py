@@ -12,6 +12,7 @@ from hashlib import blake2b
 from typing import Final
 
 from mtsd.apply.tables.facts import ColumnFacts, Name, TableFacts
+from mtsd.binlog.bytes.character_sets import FORMER_NAMES
 from mtsd.binlog.sql.tokenizer import tokens_of
 from mtsd.binlog.sql.words import identifier
 from mtsd.model.statement_text import (
@@ -23,6 +24,8 @@ from mtsd.model.statement_text import (
 )
 
 _MANY: Final = 8192
+_TEXTS: Final = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
+"""Types with a character set whose bytes are text; those of an ENUM or SET are numbers."""
 _COUNTER: Final = re.compile(rb"^(\) ENGINE=\w+) AUTO_INCREMENT=\d+", re.MULTILINE)
 
 
@@ -65,6 +68,8 @@ def shown_table(name: Name, text: str) -> TableFacts | None:
     if not (_words(tokens[:2]) == [b"CREATE", b"TABLE"] and opening < len(tokens)):
         return None
     closing = _closing(tokens, opening)
+    options = tokens[closing + 1 :]
+    characters = _character_set(options, b"CHARSET")
     columns: list[ColumnFacts] = []
     checks: list[str] = []
     key_parts: list[str] = []
@@ -73,7 +78,7 @@ def shown_table(name: Name, text: str) -> TableFacts | None:
     for clause in _split(tokens[opening + 1 : closing]):
         checks += _behind(statement, clause, b"CHECK")
         if _is_name(clause[0]):
-            columns.append(_column(statement, clause))
+            columns.append(_column(statement, clause, characters))
             continue
         kinds = _words(clause[:3])
         has_primary_key = has_primary_key or b"PRIMARY" in kinds
@@ -83,7 +88,6 @@ def shown_table(name: Name, text: str) -> TableFacts | None:
             keyed.update(_named_first(statement, clause))
         if kinds[:1] != [b"CONSTRAINT"] and b"KEY" in kinds:
             key_parts += _functional_parts(statement, clause)
-    options = tokens[closing + 1 :]
     return TableFacts(
         name,
         _engine(options),
@@ -113,7 +117,8 @@ class _Text:
         return identifier(self.raw[token.start : token.end], ANY_CONTEXT)
 
 
-def _column(statement: _Text, clause: Sequence[Token]) -> ColumnFacts:
+def _column(statement: _Text, clause: Sequence[Token], characters: str) -> ColumnFacts:
+    """Return a column of a table whose texts are in this character set, if they do not differ."""
     kind = clause[1].text.decode("utf-8", "surrogateescape").lower()
     outer = [token for token, depth in _depths(clause) if not depth]
     words = _words(outer[2:])
@@ -127,6 +132,8 @@ def _column(statement: _Text, clause: Sequence[Token]) -> ColumnFacts:
         stored=bool(generated) and not {b"STORED", b"PERSISTENT"}.isdisjoint(words),
         invisible=b"INVISIBLE" in words,
         computes_default=_computes_default(kind, clause),
+        unsigned=b"UNSIGNED" in words,
+        character_set=(_character_set(outer, b"SET") or characters) if kind in _TEXTS else "",
     )
 
 
@@ -166,6 +173,16 @@ def _engine(options: Sequence[Token]) -> str:
         if _is_word(token, b"ENGINE"):
             value = options[at + 2] if _is_symbol(options[at + 1], b"=") else options[at + 1]
             return value.text.decode("utf-8", "surrogateescape").strip("`'\"").lower()
+    return ""
+
+
+def _character_set(tokens: Sequence[Token], word: bytes) -> str:
+    """Return what follows CHARACTER SET, or CHARSET; "" if that is not there."""
+    for at, token in enumerate(tokens[:-1]):
+        if _is_word(token, word):
+            value = tokens[at + 2] if _is_symbol(tokens[at + 1], b"=") else tokens[at + 1]
+            name = value.text.decode("utf-8", "surrogateescape").lower()
+            return FORMER_NAMES.get(name, name)
     return ""
 
 

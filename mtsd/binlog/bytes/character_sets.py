@@ -35,7 +35,7 @@ def character_set(collation: int) -> str:
         raise NotSupportedError(
             f"collation {collation} is not known: its column's text cannot be decoded"
         ) from None
-    return _FORMER_NAMES.get(name, name)
+    return FORMER_NAMES.get(name, name)
 
 
 def any_collation(name: str) -> int:
@@ -295,7 +295,7 @@ _TABLES: Final = {
 }  # fmt: skip
 """Sets that Python does not have."""
 
-_FORMER_NAMES: Final = {"utf8": "utf8mb3"}
+FORMER_NAMES: Final = {"utf8": "utf8mb3"}
 _LATER_COLLATIONS: Final = (
     (35, 35, "ucs2"),
     (54, 55, "utf16"),

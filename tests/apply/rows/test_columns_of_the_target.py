@@ -91,3 +91,60 @@ def test_their_times_are_in_the_zone_of_a_mariadb(tmp_path: Path) -> None:
             assert each.stop() == 0
         rows = "SELECT COUNT(*) FROM a.t WHERE d = '2020-01-01 05:00:00'"
         assert pair.target.sql(rows) == [(2,)]
+
+
+def test_what_becomes_other_values_is_said_once_a_table(tmp_path: Path) -> None:
+    """As a server's own replica, BINLOG takes such rows without an error."""
+    alike = (
+        "CREATE TABLE a.alike (i INT PRIMARY KEY, u INT UNSIGNED ZEROFILL, y YEAR, d DECIMAL(5, 2),"
+        " v VARCHAR(9) CHARACTER SET latin1, b VARBINARY(9), j JSON, e ENUM('x'), n TEXT,"
+        " KEY ((i + 1)))"
+    )
+    wider = "CREATE TABLE a.wider (i INT PRIMARY KEY, v TEXT CHARACTER SET "
+    with Pair(GTIDS, {**GTIDS, "sql_generate_invisible_primary_key": "ON"}) as pair:
+        for server, kind, text, more in (
+            (pair.source, "INT", "utf8mb3", ""),
+            (pair.target, "INT UNSIGNED", "utf8mb4", ", w INT"),
+        ):
+            run(
+                server,
+                "SET sql_log_bin = 0",
+                "CREATE DATABASE a",
+                alike,
+                f"{wider}{text}{more})",
+                f"CREATE TABLE a.signs (i {kind}, k INT)",
+            )
+        run(
+            pair.target,
+            "SET sql_log_bin = 0",
+            "CREATE TABLE a.t (i INT PRIMARY KEY, v TEXT CHARACTER SET latin1)",
+        )
+        run(
+            pair.source,
+            "SET sql_log_bin = 0",
+            "CREATE TABLE a.t (i INT PRIMARY KEY, v TEXT, w INT)",
+            "SET sql_log_bin = 1",
+            "INSERT INTO a.alike (i) VALUES (1)",
+            "INSERT INTO a.wider VALUES (1, 'a')",
+            "INSERT INTO a.signs VALUES (-1, 1)",
+            "INSERT INTO a.t VALUES (1, 'a', 1)",
+            "FLUSH TABLES",
+            "INSERT INTO a.t VALUES (2, 'a', 1)",
+        )
+        with DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
+            daemon.wait_until_caught_up()
+            told = {
+                str(each["table"]): str(each["because"])
+                for each in daemon.records()
+                if each["event"] == "rows of a table become others on the target"
+            }
+            assert daemon.stop() == 0
+        assert pair.target.sql("SELECT i, k FROM a.signs") == [(2**32 - 1, 1)]
+    assert told == {
+        "a.signs": "column 'i' is signed on the source and unsigned here",
+        "a.t": (
+            "column 'v' is in utf8mb4 on the source and in latin1 here; the source's rows have 3"
+            " columns, and the table has 2 here: what is in the last ones is lost, unless these"
+            " belong to an index on an expression"
+        ),
+    }

@@ -7,6 +7,7 @@ target refuses stops the replica; what it misinterprets changes the data without
 from collections.abc import Callable, Iterator, Sequence
 
 from mtsd.apply.tables.column_fit import NON_LOSSY, Fit, fit, fit_as_sql, members
+from mtsd.apply.tables.misread_columns import reads_alike
 from mtsd.apply.tables.table_columns import (
     ALTER,
     TableColumn,
@@ -18,9 +19,6 @@ from mtsd.operations.check.facts import ServerFacts
 from mtsd.operations.check.lines.catalogue import Kind
 from mtsd.operations.check.lines.line import Line, listed
 from mtsd.operations.check.lines.server_lines import counted
-
-_WIDER = {"ascii": frozenset({"utf8mb3", "utf8mb4", "latin1"}), "utf8mb3": frozenset({"utf8mb4"})}
-"""Character sets in which the bytes of another one represent the same characters."""
 
 Pair = tuple[TableColumn, TableColumn]
 
@@ -120,9 +118,8 @@ def _is_misread(pair: Pair, *, as_sql: bool) -> bool:
         return _has_other_members(before, after)
     if _unsigned(before) != _unsigned(after):
         return True
-    characters, others = (column.collation.partition("_")[0] for column in pair)
-    if characters and others and characters != others:
-        return others not in _WIDER.get(characters, ())
+    if not reads_alike(*(column.collation.partition("_")[0] for column in pair)):
+        return True
     return _has_other_members(before, after)
 
 
