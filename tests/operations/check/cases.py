@@ -493,6 +493,13 @@ CASES = (
         ),
     ),
     Case(
+        Kind.POSITION_PURGED_BEHIND, "begins with binlog.000003, but a daemon runs",
+        target=replace(at(), position=replace(at().position, daemon=12)),
+        source=replace(
+            source({"gtid_purged": f"{SOURCE_UUID}:1-8"}), files=(("binlog.000003", 900),)
+        ),
+    ),
+    Case(
         Kind.POSITION_FILE_APPLIED, "begins with binlog.000003", target=at(),
         source=replace(
             source({"gtid_purged": f"{SOURCE_UUID}:1-7"}), files=(("binlog.000003", 900),)

@@ -384,6 +384,12 @@ class Kind(KindOfLine):
     POSITION_PURGED = refusal("source position", continuation.PURGED)
     POSITION_FILE_PURGED = refusal("source position", continuation.PURGED_FILE)
     POSITION_FILE_APPLIED = refusal("source position", continuation.PURGED_APPLIED)
+    POSITION_PURGED_BEHIND = warning(
+        "source position",
+        "{found}, but a daemon runs, which may have received it",
+        "leave it running until mtsd status{config} shows as executed what it now shows as"
+        " received; only if it stops before that, copy the data again",
+    )
     POSITION_PAST_END = refusal("source position", continuation.PAST_END)
     POSITION_RENAMED = refusal("source position", continuation.RENAMED)
     POSITION_WITHOUT_GTIDS = warning(

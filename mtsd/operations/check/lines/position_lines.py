@@ -1,6 +1,7 @@
 """Lines about where replication begins or continues, and whether the source still has it."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.apply.position.position_tables import KNOWN_VERSIONS, SHOWN_VERSIONS
@@ -23,11 +24,13 @@ from mtsd.operations.check.lines.refused_line import refused_line
 from mtsd.replica.core.filters import rules_of
 from mtsd.replica.guards.handed_over import fenced
 from mtsd.replica.guards.one_channel import Channel, rival
-from mtsd.source.continuation import Adopt
+from mtsd.source.continuation import PURGED, PURGED_APPLIED, PURGED_FILE, Adopt
 from mtsd.source.source_log import retention_of
 from mtsd.wire.family import SERVERS
 
 _LONGEST_SET = 300
+
+_PURGED: Final = (PURGED, PURGED_FILE, PURGED_APPLIED)
 
 
 def position_lines(settings: Settings, target: TargetFacts) -> Iterator[Line]:
@@ -82,7 +85,11 @@ def reach_lines(
     if way is None:
         return
     if isinstance(way, Refused):
-        yield refused_line(way)
+        line = refused_line(way)
+        if way.reason in _PURGED and target.position.daemon is not None:
+            # One that lags has received more than its position tells.
+            line = Kind.POSITION_PURGED_BEHIND.line(found=line.found)
+        yield line
     else:
         if channel is None:
             yield Kind.START.line(start=settings.source.start)
