@@ -74,6 +74,12 @@ PAST_END = Reason(
     " reset, or has lost its last transactions",
     _COMPARE,
 )
+REWRITTEN = Reason(
+    "before {file}, where the position {position} is, the source has written transactions that were"
+    " never read, {missing}: its binary log was begun anew (RESET BINARY LOGS AND GTIDS), or it was"
+    " restored",
+    _COMPARE,
+)
 PURGED = Reason(
     "the source has purged what is needed next: {missing}",
     _COPY,
@@ -228,6 +234,10 @@ def _by_file(
     if end is not None:
         return refuse(PAST_END, position=position, end=end)
     if any(file.name == position.file for file in source.files):
+        never_read = _never_read(channel, source)
+        if never_read:
+            missing = shown(never_read)
+            return refuse(REWRITTEN, file=position.file, position=position, missing=missing)
         return ByFile(position)
     first = next(file for file in source.files if _base(file.name) == _base(position.file))
     applied = (
@@ -238,6 +248,18 @@ def _by_file(
     )
     reason = PURGED_APPLIED if applied else PURGED_FILE
     return refuse(reason, position=position, first=first.name)
+
+
+def _never_read(channel: ChannelPlace, source: SourceState) -> GtidSet:
+    """Return what a source has logged before the file of the position, and the channel has not.
+
+    The names of files and the numbers of transactions begin anew with RESET: `binlog.000002:198`
+    after transactions 1 to 7 is a place of the new log too, and 8 to 20 may be before it. What was
+    added to gtid_purged by hand is in no file.
+    """
+    if source.before_file is None or channel.gtids is None:
+        return GtidSet()
+    return source.before_file.minus(channel.gtids).minus(source.purged)
 
 
 def shown(gtids: GtidSet) -> str:

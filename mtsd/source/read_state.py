@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 from mtsd.config.start import FilePosition, Latest, Start
-from mtsd.model.error_numbers import NOT_ALLOWED
+from mtsd.model.error_numbers import ER, NOT_ALLOWED
 from mtsd.model.errors import ServerError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
@@ -28,8 +28,10 @@ async def read_source_state(
     connection: Connection,
     traits: ServerTraits,
     start: Start | None = None,
+    *,
+    file: str = "",
 ) -> SourceState:
-    """Query a source, also about the place `start`.
+    """Query a source, also about the place `start`, and what comes before `file`.
 
     For what a MySQL has executed before FILE:POS, the file is read up to there. Raises ServerError,
     ConnectionLostError, NeedsPersonError if the file cannot be read.
@@ -37,7 +39,9 @@ async def read_source_state(
     # Listing the files waits while many of them are being purged.
     async with connection.answering(_LONGEST_S):
         state = await _read(connection, traits, end=isinstance(start, Latest))
-        sizes = {file.name: file.size for file in state.files or ()}
+        sizes = {each.name: each.size for each in state.files or ()}
+        if state.gtid_mode and not state.by_gtid and file in sizes:
+            state = replace(state, before_file=await gtids_before_file(connection, file))
         inside = await starts_inside_group(connection.endpoint, start, sizes)
         state = replace(state, inside_group=inside)
     if inside or not state.gtid_mode or not isinstance(start, FilePosition):
@@ -74,6 +78,24 @@ async def _read(connection: Connection, traits: ServerTraits, *, end: bool) -> S
         executed, purged = await read_gtids(connection)
     mark = await _end(connection, traits) if end else None
     return SourceState(traits.uuid, traits.gtid_mode, executed, purged, files, mark)
+
+
+async def gtids_before_file(connection: Connection, file: str) -> GtidSet | None:
+    """Return the GTIDs with which a file of a MySQL begins; None if it does not tell.
+
+    Raises ServerError, ConnectionLostError.
+    """
+    try:
+        rows = await connection.query(
+            b"SHOW BINLOG EVENTS IN '%b' LIMIT 2" % file.replace("'", "''").encode()
+        )
+    except ServerError as error:
+        # Not to be read, or purged just now: the dump says which.
+        if error.number not in {*NOT_ALLOWED, ER.ERROR_WHEN_EXECUTING_COMMAND}:
+            raise
+        return None
+    begins = [str(info) for _, _, kind, _, _, info in rows if kind == "Previous_gtids"]
+    return GtidSet.parse(begins[0]) if begins else None
 
 
 async def _end(connection: Connection, traits: ServerTraits) -> LowWaterMark:

@@ -50,6 +50,8 @@ class SourceState:
     """Whether the place that was asked about is not between transactions."""
     before: GtidSet | None = None
     """Everything executed before that place, if that was asked for."""
+    before_file: GtidSet | None = None
+    """What the file that was asked about says is executed before it; None: not asked, not known."""
 
     @property
     def privilege(self) -> str:

@@ -20,14 +20,7 @@ from mtsd.model.outcome.reason import Refused
 from mtsd.model.position import NOWHERE, Position
 from mtsd.model.pulse import Pulse, Wait
 from mtsd.model.temporary_tables import NOT_KNOWN
-from mtsd.source.continuation import (
-    Adopt,
-    ByFile,
-    ByGtid,
-    ChannelPlace,
-    continuation,
-    is_renamed,
-)
+from mtsd.source.continuation import Adopt, ByFile, ByGtid, ChannelPlace, continuation, is_renamed
 from mtsd.source.dump_errors import explained_dump, heard, is_taken_over
 from mtsd.source.family import SOURCES
 from mtsd.source.handshake import (
@@ -267,7 +260,8 @@ class SourceStream:
         asks = self.semi_sync is not None and await self._may_be_waited_for(self.semi_sync)
         session = await open_source(self.endpoint, self._identity)
         try:
-            source = await read_source_state(session.connection, session.traits)
+            file = self.received.position.file
+            source = await read_source_state(session.connection, session.traits, file=file)
             self._watch(source.executed)
             way = continuation(self._channel(), source)
             if isinstance(way, Refused):

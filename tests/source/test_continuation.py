@@ -17,6 +17,7 @@ from mtsd.source.continuation import (
     PURGED_APPLIED,
     PURGED_FILE,
     RENAMED,
+    REWRITTEN,
     Adopt,
     ByFile,
     ByGtid,
@@ -122,6 +123,21 @@ def test_every_refusal_is_one_line_that_says_what_to_do() -> None:
             assert ". " in said
             assert "{" not in said
             assert "\n" not in said
+
+
+def test_a_log_that_was_begun_anew_is_not_taken_for_the_former_one() -> None:
+    for channel, _, _, world, way in decisions():
+        if not isinstance(way, ByFile) or not world.gtid_mode or channel.gtids is None:
+            continue
+        before = gtids(1, (int(way.position.file.rpartition(".")[2]) - 1) * A_FILE)
+        state = replace(world.state, before_file=before)
+        assert continuation(channel, state) == way
+        other = before.union(GtidSet.parse(f"{U}:99"))
+        anew = continuation(channel, replace(state, before_file=other))
+        assert isinstance(anew, Refused)
+        assert anew.reason is REWRITTEN
+        injected = replace(state, before_file=other, purged=GtidSet.parse(f"{U}:99"))
+        assert continuation(channel, injected) == way
 
 
 def test_files_that_may_not_be_listed_are_left_to_the_source() -> None:

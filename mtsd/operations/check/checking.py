@@ -77,7 +77,11 @@ async def check(settings: Settings) -> list[Line]:
                 "source",
                 settings.source,
                 lambda connection, version: read_source(
-                    connection, version, schema, _first_start(settings, target.result())
+                    connection,
+                    version,
+                    schema,
+                    _first_start(settings, target.result()),
+                    _file(target.result()),
                 ),
                 after=target,
             )
@@ -90,6 +94,12 @@ def _first_start(settings: Settings, target: TargetFacts | Line) -> Start | None
     """Return the start, if the next run begins there, as far as is known."""
     begun = isinstance(target, TargetFacts) and target.position.channel is not None
     return None if begun else settings.source.start
+
+
+def _file(target: TargetFacts | Line) -> str:
+    """Return the file of the source that the position is in; "" if there is none."""
+    channel = target.position.channel if isinstance(target, TargetFacts) else None
+    return "" if channel is None else channel.mark.position.file
 
 
 def lines(

@@ -168,6 +168,7 @@ def state_of(source: SourceFacts) -> SourceState:
         end=source.end,
         inside_group=source.starts_inside_group,
         before=source.before,
+        before_file=source.before_file,
     )
 
 

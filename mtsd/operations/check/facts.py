@@ -147,6 +147,8 @@ class SourceFacts:
     """The positions on it of each mtsd that writes to it."""
     feeding_hidden: tuple[str, ...] = ()
     """Schemas with positions that the user may not read."""
+    before_file: GtidSet | None = None
+    """MySQL: the GTIDs with which the file of the position begins; None if not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -521,6 +521,10 @@ CASES = (
         target=at(gtids=None, position=Position("binlog.000003", 4)),
     ),
     Case(
+        Kind.POSITION_REWRITTEN, "before binlog.000002, where the position binlog.000002:",
+        target=at(), source=replace(SOURCE, before_file=GtidSet.parse(f"{SOURCE_UUID}:1-9")),
+    ),
+    Case(
         Kind.POSITION_BY_GTID, "gtid_mode is not ON", target=at(position=Position("", 0)),
         source=source({"gtid_mode": "OFF"}),
     ),

@@ -257,6 +257,16 @@ def _(stage: Stage) -> None:
     stage.source.sql("RESET BINARY LOGS AND GTIDS")
 
 
+@situation("the source was reset, and has written more", Kind.POSITION_REWRITTEN)
+def _(stage: Stage) -> None:
+    stage.source.sql("FLUSH BINARY LOGS")
+    stage.leave()
+    stage.source.sql("RESET BINARY LOGS AND GTIDS; SET sql_log_bin = 0; DROP DATABASE a")
+    for database in "abcd":
+        stage.source.sql(f"CREATE DATABASE {database}")
+    stage.source.sql("FLUSH BINARY LOGS; DROP DATABASE b; DROP DATABASE c; DROP DATABASE d")
+
+
 @situation("the source was reset, without GTIDs", Kind.POSITION_PAST_END)
 def _(stage: Stage) -> None:
     set_gtid_mode(stage.source, "OFF")

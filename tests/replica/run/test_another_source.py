@@ -134,8 +134,20 @@ def test_a_stranger(tmp_path: Path) -> None:
 
 def test_a_source_that_was_reset(tmp_path: Path) -> None:
     with replicated(GTIDS, tmp_path) as (pair, daemon):
+        pair.source.sql("FLUSH BINARY LOGS")
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        ((uuid,),) = pair.source.sql("SELECT @@server_uuid")
         pair.source.sql("RESET BINARY LOGS AND GTIDS; INSERT INTO a.t VALUES (2)")
         assert "the target is ahead of its source, which lacks" in failure(daemon)
+        # Its new log has a file of that name, too, which begins with more than was read.
+        for number in range(3, 7):
+            pair.source.sql(f"INSERT INTO a.t VALUES ({number})")
+        pair.source.sql("FLUSH BINARY LOGS; INSERT INTO a.t VALUES (7)")
+        said = failure(daemon)
+        assert f"transactions that were never read, {uuid}:4-5: its binary log was begun" in said
+        assert "mtsd position set" in said
 
 
 def test_a_source_that_was_reset_without_gtids(tmp_path: Path) -> None:

@@ -391,6 +391,7 @@ class Kind(KindOfLine):
         " received; only if it stops before that, copy the data again",
     )
     POSITION_PAST_END = refusal("source position", continuation.PAST_END)
+    POSITION_REWRITTEN = refusal("source position", continuation.REWRITTEN)
     POSITION_RENAMED = refusal("source position", continuation.RENAMED)
     POSITION_WITHOUT_GTIDS = warning(
         "source position",

@@ -46,7 +46,13 @@ from mtsd.operations.check.reading.schemas import (
 from mtsd.replica.guards.circles import read_feeding
 from mtsd.source.held_log import HELD, holds_its_log
 from mtsd.source.place import starts_inside_group
-from mtsd.source.read_state import end_without_files, gtids_at, gtids_before, read_gtids
+from mtsd.source.read_state import (
+    end_without_files,
+    gtids_at,
+    gtids_before,
+    gtids_before_file,
+    read_gtids,
+)
 from mtsd.wire.binlog_status import binlog_status
 from mtsd.wire.connection import Connection
 from mtsd.wire.exchange import Row
@@ -64,9 +70,16 @@ _OLDEST_WITH_ROLES_LISTED = (8, 0, 19)
 
 
 async def read_source(
-    connection: Connection, version: ServerVersion, position_schema: str, start: Start | None
+    connection: Connection,
+    version: ServerVersion,
+    position_schema: str,
+    start: Start | None,
+    file: str,
 ) -> SourceFacts:
-    """Query the source, also about the place `start`. Raises ServerError, ConnectionLostError."""
+    """Query the source, also about the place `start` and the `file` of the position, if any.
+
+    Raises ServerError, ConnectionLostError.
+    """
     await make_neutral(connection)
     keys = await read_keys(connection, version.flavour, position_schema)
     server = await _server(connection, version, position_schema, keys)
@@ -95,8 +108,8 @@ async def read_source(
         files = ()
         end = await end_without_files(connection)
     elif status:
-        file, offset, _, _, *gtids = status[0]
-        position = Position(str(file), literals.number(offset))
+        last, offset, _, _, *gtids = status[0]
+        position = Position(str(last), literals.number(offset))
         known = GtidSet.parse(str(gtids[0])) if server.on("gtid_mode") else None
         if has_domains:
             known = await gtids_at(connection, position)
@@ -108,6 +121,9 @@ async def read_source(
     before = None
     if not inside and (server.on("gtid_mode") or has_domains):
         before = await _before(connection, version.flavour, start, files)
+    before_file = None
+    if server.on("gtid_mode") and file in dict(files):
+        before_file = await gtids_before_file(connection, file)
     replicas = await _allowed(registered_replicas(connection, version.mysql))
     feeding, hidden = await read_feeding(connection)
     return SourceFacts(
@@ -124,6 +140,7 @@ async def read_source(
         before,
         tuple(feeding),
         tuple(hidden),
+        before_file,
     )
 
 
