@@ -15,9 +15,16 @@ from mtsd.wire.connection import Connection
 from mtsd.wire.refusal import explained
 
 _CANNOT_SEND = "the source cannot send its binlog from {position} (GTID set '{gtids}'): {answer}"
+_NO_EVENT_THERE = (
+    "whatever the source says of its disk: if its binary log was begun anew (RESET BINARY LOGS AND"
+    " GTIDS), or it was restored, no event begins there, so compare the two servers, then say where"
+    " to continue with mtsd position set; if not, the file is damaged, so copy the data again"
+)
 _REMEDIES = {
     "purged": PURGED.remedy,
     "could not find first log file name": PURGED.remedy,
+    "truncated in the middle of event": _NO_EVENT_THERE,
+    "bogus data in log event": _NO_EVENT_THERE,
     "anonymous": (
         "set gtid_mode = ON_PERMISSIVE on the source until mtsd has read that: while its gtid_mode"
         " is ON it sends nothing from before it had GTIDs"
