@@ -32,6 +32,7 @@ from mtsd.control.status import (
 from mtsd.control.stop_status import LastStopStatus, SkippedStatus, StoppedStatus
 from mtsd.daemon.past import NO_PAST, Past, executed_of, needs_of, received_of
 from mtsd.model.build import COMPILED
+from mtsd.model.errors import ServerError
 from mtsd.model.outcome.failed_group import FailedGroup
 from mtsd.model.outcome.last_stop import LastStop
 from mtsd.replica.core.earlier_runs import EarlierRuns
@@ -46,6 +47,7 @@ from mtsd.source import semi_sync
 from mtsd.source.semi_sync import Acknowledged
 from mtsd.source.source_log import bytes_behind
 from mtsd.wire.link import Link, LinkError, Links
+from mtsd.wire.refusal import remedy_of, with_remedy
 from mtsd.wire.steady_clock import steady
 
 NO_DISTRIBUTION: Final = DistributionStatus()
@@ -111,9 +113,7 @@ def status_of(
     connections = ConnectionsStatus(_connection(source), _connection(target, known.obstacle_error))
     doing = known.doing
     if known.obstacle:
-        error = known.obstacle_error
-        number = f"error {error.number}: " if error is not None and error.number else ""
-        doing = known.obstacle if error is None else f"{known.obstacle}: {number}{error.text}"
+        doing = _in_the_way(known.obstacle, known.obstacle_error)
     skipped_ever = past.skipped_ever if statistics is None else statistics.skipped_ever
     common = Status(
         state=state_of(known.phase, source=source, target=target, obstacle=bool(known.obstacle)),
@@ -311,6 +311,14 @@ def _last_error(known: DaemonState) -> str | None:
         return None
     errors = (known.obstacle_error, known.links.target.error, known.links.source.error)
     return known.last_error or next((each.text for each in errors if each is not None), None)
+
+
+def _in_the_way(obstacle: str, error: LinkError | None) -> str:
+    """Say what keeps the target from taking changes, and what to do about it."""
+    if error is None or not error.number:
+        return obstacle if error is None else f"{obstacle}: {error.text}"
+    remedy = remedy_of(ServerError(error.number, "", error.text))
+    return with_remedy(f"{obstacle}: error {error.number}: {error.text}", remedy)
 
 
 def _connection(link: Link, other: LinkError | None = None) -> ConnectionStatus:

@@ -45,7 +45,7 @@ class NoTlsError(SessionRefusedError):
 def refused(endpoint: Endpoint, error: ServerError) -> SessionRefusedError:
     """Return the error for a login that the server has rejected."""
     remedy = _LOG_IN.get(error.number, "").format(role=endpoint.role)
-    message = _with_remedy(
+    message = with_remedy(
         f"the {endpoint.role} {endpoint} refuses user {endpoint.user!r}: {error}", remedy
     )
     return SessionRefusedError(message, error.number, error)
@@ -183,10 +183,10 @@ def unreachable(endpoint: Endpoint, error: BaseException) -> str:
 
 def explained(error: ServerError) -> str:
     """Describe an error that a server returned after the login: what, where, and the remedy."""
-    return _with_remedy(f"the {error.server or 'server'} refuses: {error}", remedy_of(error))
+    return with_remedy(f"the {error.server or 'server'} refuses: {error}", remedy_of(error))
 
 
-def _with_remedy(message: str, remedy: str) -> str:
+def with_remedy(message: str, remedy: str) -> str:
     """Return both; the texts of some errors of servers end as a sentence, and of others not."""
     return f"{message.removesuffix('.')}. {remedy}" if remedy else message
 

@@ -98,6 +98,7 @@ def test_a_target_without_space_is_waited_for(tmp_path: Path) -> None:
             pair.source.sql("INSERT INTO b.t VALUES (1, REPEAT('x', 1 << 20))")
             waiting = daemon.wait_for_status(lambda now: now.state == "waiting", "it does not wait")
             assert waiting.doing.startswith("the target's disk is full: error 1114: ")
+            assert waiting.doing.endswith(", or raise the limit of the tablespace")
             error = waiting.connections.target.last_error
             assert waiting.connections.target.connected
             assert error is not None

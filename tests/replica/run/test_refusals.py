@@ -135,6 +135,7 @@ def test_a_target_that_is_read_only_is_waited_for(pair: Pair, tmp_path: Path) ->
                 pair.source.sql(statements)
                 waiting = daemon.wait_for_status(lambda now: now.state == "waiting", "not waiting")
                 assert waiting.doing.startswith("the target is read-only: error 1290: ")
+                assert ". Set read_only and super_read_only OFF on the target; " in waiting.doing
                 error = waiting.connections.target.last_error
                 assert error is not None
                 assert error.number == 1290
