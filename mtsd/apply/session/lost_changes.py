@@ -25,9 +25,8 @@ def row_gone(error: ServerError) -> ServerError:
         ROW_GONE,
         "21000",
         "mtsd's own row for this worker in slave_worker_info is gone, so nothing would show that"
-        " the transaction has been applied. If a view, trigger or routine of the target that a"
-        " statement uses deletes it, drop that, or give the position tables another [target]"
-        " schema; if somebody has deleted it, say where to continue with mtsd position set",
+        " the transaction has been applied: if a view, trigger or routine of the target deletes it,"
+        " drop that; if not, say where to continue with mtsd position set",
     )
     gone.server = error.server
     return gone
