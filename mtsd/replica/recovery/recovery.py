@@ -163,6 +163,15 @@ async def recover(
     # Only from here on does nothing change any more.
     channel = await read_channel(connection, tables) or channel
     rows = await read_workers(connection, tables)
+    lost = set(range(1, channel.workers + 1)).difference(row.id for row in rows)
+    if lost:
+        # What the lost rows prove done would be applied again: without a key, doubled in silence.
+        raise NeedsPersonError(
+            f"rows of channel {tables.channel!r} in {tables.schema}.slave_worker_info are gone, of"
+            f" workers {', '.join(map(str, sorted(lost)))}: nothing says what these have applied"
+            f" beyond {channel.mark.position}. Compare the servers, and say where to continue"
+            " with mtsd position set"
+        )
     mark = channel.mark
     executed = recovered(mark.number, (row.executed for row in rows))
     stopped, skipped = await read_failed(connection, tables)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -15,7 +16,7 @@ from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
 from mtsd.operations.check.lines.catalogue import Kind
 from mtsd.schedule.done.executed_groups import ExecutedGroups
-from mtsd.schedule.done.worker_row import WorkerRow
+from mtsd.schedule.done.worker_row import WorkerRow, blank_row
 from tests.operations.checked import told
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.servers.mysqld import GTIDS, Server
@@ -74,7 +75,9 @@ class Stage:
         """Let a former run have come to a mark, of the source's end where there is none given."""
         tables = PositionTables("mtsd", channel)
         row = ChannelRow(mark or self.mark, 1, uuid or self.uuid, DAEMON_UUID)
+        worker = blank_row(1, row.mark, crc32(channel.encode()))
         statements = [*tables.definitions(), tables.insert_channel(row)]
+        statements.append(tables.workers.replace(worker))
         statements += [tables.doubts.insert(doubt) for doubt in doubts]
         self.change(*statements)
 

@@ -314,6 +314,13 @@ def test_a_lost_row_of_a_worker(pair: Pair, daemon: DaemonProcess, skipped: list
     assert "mtsd's own row for this worker in slave_worker_info is gone" in said
     assert "mtsd position set" in said
     assert pair.target.sql("SELECT * FROM a.t") == []
+    # What it has applied beyond the channel's row would be applied again.
+    daemon.start()
+    assert daemon.wait() == 3
+    assert "slave_worker_info are gone, of workers 1, " in str(daemon.records()[-1]["error"])
+    command(daemon, "position", "set", end(pair)[0], "--forward")
+    daemon.start()
+    daemon.wait_until_running()
 
 
 def test_a_position_for_the_source_in_another_schema(pair: Pair, daemon: DaemonProcess) -> None:

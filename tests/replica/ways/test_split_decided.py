@@ -23,9 +23,15 @@ def test_its_record_stays_if_that_cannot_be_settled(tmp_path: Path) -> None:
         while not (tmp_path / "there").exists():
             assert time.monotonic() < deadline
             time.sleep(0.05)
-        pair.target.sql("DELETE FROM mtsd.slave_worker_info WHERE Id = 1")
+        pair.target.sql(
+            "CREATE DATABASE kept; CREATE TABLE kept.w AS SELECT * FROM mtsd.slave_worker_info"
+            " WHERE Id = 1; DELETE FROM mtsd.slave_worker_info WHERE Id = 1"
+        )
         (tmp_path / "go").touch()
         assert daemon.wait() == 3
+        pair.target.sql(
+            "INSERT INTO mtsd.slave_worker_info SELECT * FROM kept.w; DROP DATABASE kept"
+        )
         daemon.start()
         assert_equal(pair, daemon)
         assert daemon.stop() == 0
