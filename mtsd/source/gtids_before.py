@@ -12,7 +12,8 @@ from mtsd.wire.endpoint import Endpoint
 async def read_gtids_before(endpoint: Endpoint, place: Position) -> GtidSet:
     """Return it for a place between transactions; the source sends its file up to there.
 
-    Raises NeedsPersonError if the file cannot be read, ServerError, ConnectionLostError.
+    What the file says is before it, is before each place in it, 4 too. Raises NeedsPersonError if
+    the file cannot be read, ServerError, ConnectionLostError.
     """
     reader = EventReader(Position(place.file, FIRST_EVENT))
     gtids = GtidSet()
@@ -20,11 +21,12 @@ async def read_gtids_before(endpoint: Endpoint, place: Position) -> GtidSet:
     try:
         while events := await dump.read():
             for raw in events:
-                if reader.position >= place:
-                    return gtids
+                begins = reader.position
                 event = reader.read(raw)
                 code = event[4]
                 if code in reader.dialect.heads:
+                    if begins >= place:
+                        return gtids
                     gtid = reader.dialect.parse_head(event).gtid
                     if gtid is not None:
                         gtids.add(gtid)

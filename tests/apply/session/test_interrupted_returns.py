@@ -86,8 +86,9 @@ class Interrupted:
     async def receive(self, count: int, *, more: bool = False) -> None:
         """As that of a connection."""
         await self._receive(count, more=more)
-        if self._sent.startswith(_DEFINITION) and not more:
-            self._look_at(self._sent)
+        _, definition, behind = self._sent.partition(_DEFINITION)
+        if definition and not more:
+            self._look_at(definition + behind)
 
     def _look_at(self, statements: bytes) -> None:
         if statements.startswith(self.beginning):

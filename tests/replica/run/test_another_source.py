@@ -150,6 +150,22 @@ def test_a_source_that_was_reset(tmp_path: Path) -> None:
         assert "mtsd position set" in said
 
 
+def test_a_log_that_is_read_from_a_later_file_on_was_not_begun_anew(tmp_path: Path) -> None:
+    """What comes before that file counts as read, from its first byte on."""
+    with Pair(GTIDS, GTIDS) as pair:
+        pair.source.sql(BEGUN)
+        pair.target.sql(BEGUN)
+        pair.source.sql("FLUSH BINARY LOGS; INSERT INTO a.t VALUES (2); FLUSH BINARY LOGS")
+        settings: dict[str, Value] = {"source.start": "binlog.000002:4"}
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
+        for number in (3, 4):
+            pair.source.sql(f"INSERT INTO a.t VALUES ({number})")
+            daemon.start()
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+        assert count(pair.target) == count(pair.source)
+
+
 def test_a_source_that_was_reset_without_gtids(tmp_path: Path) -> None:
     with replicated(NO_GTIDS, tmp_path) as (pair, daemon):
         pair.source.sql("RESET BINARY LOGS AND GTIDS")
