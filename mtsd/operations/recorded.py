@@ -87,6 +87,17 @@ async def read_fence_of(settings: Settings) -> HandedOver | None:
     return await _read_by(settings, read_fence)
 
 
+async def read_with_fence(settings: Settings) -> tuple[Recorded | None, HandedOver | None]:
+    """Return what `read_recorded` and `read_fence_of` do, by one session. Raises as they do."""
+
+    async def read(
+        connection: Connection, tables: PositionTables
+    ) -> tuple[Recorded | None, HandedOver | None]:
+        return await read_rows(connection, tables), await read_fence(connection, tables)
+
+    return await _read_by(settings, read)
+
+
 async def _read_by(
     settings: Settings, read: Callable[[Connection, PositionTables], Awaitable[T]]
 ) -> T:

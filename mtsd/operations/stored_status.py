@@ -24,12 +24,7 @@ from mtsd.control.stop_status import (
     StoppedStatus,
 )
 from mtsd.model.outcome.last_stop import LastStop, StopNote, newest_stop
-from mtsd.operations.recorded import (
-    read_fence_of,
-    read_holder,
-    read_last_stop,
-    read_recorded,
-)
+from mtsd.operations.recorded import read_holder, read_last_stop, read_with_fence
 from mtsd.replica.core.filters import rules_of
 from mtsd.replica.guards.handed_over import fenced
 
@@ -47,8 +42,7 @@ async def read_stored(settings: Settings) -> Status:
     nothing = replace(_nothing(settings), doing=NONE_YET)
     if note is not None:
         nothing = replace(nothing, **_ended(note.stop))
-    refused = fenced(await read_fence_of(settings))
-    recorded = await read_recorded(settings)
+    recorded, fence = await read_with_fence(settings)
     if recorded is None:
         # Its first start may have been refused.
         stop = newest_stop(await read_last_stop(settings), note)
@@ -60,6 +54,7 @@ async def read_stored(settings: Settings) -> Status:
         ended["doing"] = NOT_BEGUN
     elif ended["doing"] == NOT_SAID and (holder := await read_holder(settings)) is not None:
         ended["doing"] = HELD.format(holder)
+    refused = fenced(fence)
     warnings = () if refused is None or str(refused) == ended["last_error"] else (str(refused),)
     return replace(
         nothing,

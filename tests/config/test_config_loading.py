@@ -307,7 +307,9 @@ def test_a_password_that_is_hardly_meant(
     for name in ("secret", "source.password"):
         (tmp_path / name).write_text(held)
         (tmp_path / name).chmod(0o600)
-    in_file = load(write('[source]\npassword_file = "secret"\n')).warnings
+    loaded = load(write('[source]\npassword_file = "secret"\n'))
+    assert loaded.settings.source.password.get_secret_value() == held.removesuffix("\n")
+    in_file = loaded.warnings
     credential = load(write(""), credentials_directory=tmp_path).warnings
     for name, warnings in (("secret", in_file), ("source.password", credential)):
         (warning,) = warnings

@@ -48,7 +48,7 @@ from mtsd.operations.move.record import Record
 from mtsd.operations.move.source_now import SourceNow, read_source_now
 from mtsd.operations.move.steps import Act, MoveStatement, MoveStep, Task
 from mtsd.operations.position import Meant, Moved, reset_position, set_position
-from mtsd.operations.recorded import Recorded, read_fence_of, read_recorded
+from mtsd.operations.recorded import Recorded, read_fence_of, read_recorded, read_with_fence
 from mtsd.replica.guards.executed_beyond import count_missing
 from mtsd.replica.recovery.recovery import gtids_beyond
 from mtsd.source.continuation import shown
@@ -318,8 +318,7 @@ class _Work:
         replica would not be started.
         """
         try:
-            recorded = await read_recorded(self._settings)
-            return (recorded, await read_fence_of(self._settings)) != (self._found.former, fence)
+            return await read_with_fence(self._settings) != (self._found.former, fence)
         except MtsdError:
             return True
 
