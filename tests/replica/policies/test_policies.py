@@ -89,13 +89,14 @@ def test_killed(policy: str, kills: int, tmp_path: Path) -> None:
 def test_another_policy_after_each_kill(rounds: int, tmp_path: Path) -> None:
     """What one policy has applied out of order is neither lost nor repeated under another."""
     chance = random.Random(3)
+    mix = replace(MIX, over_max=rounds > 1, non_transactional=False)
     with Pair(GTIDS, GTIDS) as pair:
         daemon = DaemonProcess(pair.source, pair.target, tmp_path)
-        with live_load(pair, seed=3, rate=60, mix=replace(MIX, over_max=rounds > 1)) as load:
+        with live_load(pair, seed=3, rate=60, mix=mix) as load:
             for policy in list(POLICIES) * rounds:
                 daemon.settings["replica.parallel_type"] = policy
                 daemon.settings["replica.parallel_workers"] = chance.choice((0, 1, 3, 8))
-                kill_either(pair, daemon, chance, 1, also_target=False)
+                kill_either(pair, daemon, chance, 1)
         daemon.start()
         daemon.wait_until_caught_up()
         assert daemon.stop() == 0
