@@ -17,6 +17,8 @@ OTHER_VERSION = Reason(
 )
 _SETTINGS: Final = {
     "autocommit": "1",
+    # A COMMIT would end the session too, or begin another transaction.
+    "completion_type": "0",
     # Answers are read as that, and told apart by names in it.
     "character_set_results": "utf8mb4",
     # A limit would truncate answers, or refuse them.
