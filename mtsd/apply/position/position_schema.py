@@ -1,12 +1,13 @@
 """Whether position tables are those that mtsd has created: decided without any query."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from mtsd.apply.position.handed_over_table import HANDED_OVER
 from mtsd.apply.position.last_stop_table import LAST_STOP
 from mtsd.apply.position.policy_table import CHOSEN_POLICY
 from mtsd.apply.position.worker_info import COLUMNS
 from mtsd.model.outcome.reason import Reason, Refused, refuse
+from mtsd.model.position import Position
 
 FIRST_TABLES = ("slave_worker_info", "slave_relay_log_info", "slave_in_doubt")
 """If one of them is missing, there is no position."""
@@ -52,6 +53,11 @@ ROW_LOST = Reason(
     "compare the servers, and say where to continue with mtsd position set; mtsd position reset"
     " begins anew at [source] start",
 )
+WORKERS_LOST = Reason(
+    "rows of channel {channel!r} in {schema}.slave_worker_info are gone, of workers {workers}:"
+    " nothing says what these have applied beyond {position}",
+    "compare the servers, and say where to continue with mtsd position set",
+)
 VERSION = Reason(
     "the position tables in {schema} have schema version {version}; this mtsd reads {known}",
     "run the mtsd version that wrote them",
@@ -85,3 +91,18 @@ def lost_row(schema: str, channel: str, *, remains: bool) -> Refused | None:
     numbers would count for those of a channel that begins.
     """
     return refuse(ROW_LOST, schema=schema, channel=channel) if remains else None
+
+
+def lost_workers(
+    schema: str, channel: str, position: Position, workers: int, present: Iterable[int]
+) -> Refused | None:
+    """Decide whether rows of the last run's `workers` are gone; `present` are the ids of all rows.
+
+    What the lost ones prove done past `position` would be applied again: without a key, doubled in
+    silence.
+    """
+    lost = sorted(set(range(1, workers + 1)).difference(present))
+    if not lost:
+        return None
+    ids = ", ".join(map(str, lost))
+    return refuse(WORKERS_LOST, channel=channel, schema=schema, workers=ids, position=position)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from mtsd.apply.position.executed_gtids import mariadb_held
 from mtsd.apply.position.in_doubt_table import InDoubt
-from mtsd.apply.position.position_schema import defect, lost_row
+from mtsd.apply.position.position_schema import defect, lost_row, lost_workers
 from mtsd.apply.position.position_tables import KNOWN_VERSIONS, UNORDERED_VERSION
 from mtsd.config import Settings
 from mtsd.model.gtid import GtidSet
@@ -55,8 +55,14 @@ def damage(settings: Settings, target: TargetFacts) -> Refused | None:
     """Decide what prevents mtsd from using the position tables."""
     facts = target.position
     schema = settings.target.schema
+    name = settings.replica.channel
     refused = defect(schema, facts.engines, facts.columns, filled=facts.filled)
-    return refused or lost_row(schema, settings.replica.channel, remains=facts.remains)
+    refused = refused or lost_row(schema, name, remains=facts.remains)
+    channel = facts.channel
+    if refused is not None or channel is None:
+        return refused
+    present = (row.id for row in channel.workers)
+    return lost_workers(schema, name, channel.mark.position, channel.worker_count, present)
 
 
 def gtids_of(settings: Settings, source: SourceFacts, target: TargetFacts) -> Gtids | Refused:

@@ -167,6 +167,8 @@ class ChannelFacts:
     """The groups that a person has skipped."""
     stopped: StoppedGroup | None = None
     """The group that stopped the last run, if it is still to be applied."""
+    worker_count: int = 0
+    """The workers of the last run, each of which has a row; 0: none has run from this position."""
 
 
 @dataclass(frozen=True, slots=True)

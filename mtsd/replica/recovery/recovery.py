@@ -10,7 +10,7 @@ from mtsd.apply.position.failed_groups import SkippedGroup, StoppedGroup
 from mtsd.apply.position.fencing import fence, release_locks
 from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.apply.position.lock_names import LockNames
-from mtsd.apply.position.position_schema import LOCK_TOKEN, TABLES, defect
+from mtsd.apply.position.position_schema import LOCK_TOKEN, TABLES, defect, lost_workers
 from mtsd.apply.position.position_tables import RECOVERY_ID, ChannelRow, PositionTables
 from mtsd.apply.position.prepared_table import PreparedRow
 from mtsd.apply.position.split_table import SPLIT
@@ -163,15 +163,12 @@ async def recover(
     # Only from here on does nothing change any more.
     channel = await read_channel(connection, tables) or channel
     rows = await read_workers(connection, tables)
-    lost = set(range(1, channel.workers + 1)).difference(row.id for row in rows)
-    if lost:
-        # What the lost rows prove done would be applied again: without a key, doubled in silence.
-        raise NeedsPersonError(
-            f"rows of channel {tables.channel!r} in {tables.schema}.slave_worker_info are gone, of"
-            f" workers {', '.join(map(str, sorted(lost)))}: nothing says what these have applied"
-            f" beyond {channel.mark.position}. Compare the servers, and say where to continue"
-            " with mtsd position set"
-        )
+    lost = lost_workers(
+        tables.schema, tables.channel, channel.mark.position, channel.workers,
+        (row.id for row in rows),
+    )  # fmt: skip
+    if lost is not None:
+        raise NeedsPersonError(str(lost))
     mark = channel.mark
     executed = recovered(mark.number, (row.executed for row in rows))
     stopped, skipped = await read_failed(connection, tables)

@@ -607,6 +607,7 @@ CASES = (
         target=tables(engines={"slave_relay_log_info": "InnoDB"}, channel=None),
     ),
     Case(Kind.POSITION_ROW_LOST, "channel '' in mtsd.", target=tables(channel=None, remains=True)),
+    Case(Kind.POSITION_WORKERS_LOST, "workers 1, 2: nothing", target=at(worker_count=2)),
     Case(
         Kind.POSITION_COPIED, f"another server, {SOURCE_UUID} (old:3306)",
         target=tables(home=TargetIdentity(SOURCE_UUID, "old:3306")),

@@ -127,7 +127,8 @@ ALWAYS = frozenset({
     "another source, and a repair to be done",
     "the same source on another channel", "in doubt, and its GTID tells",
     "in doubt, without transactions", "mirror to a target that writes a binlog",
-    "a position table is lost", "killed while making the position tables",
+    "a position table is lost", "a worker's row is lost",
+    "killed while making the position tables",
     "a place inside of an event",
 })  # fmt: skip
 """Those that run without --long too."""
@@ -445,6 +446,12 @@ def _(stage: Stage) -> None:
         b"DELETE FROM mtsd.slave_relay_log_info",
         b"INSERT INTO mtsd.slave_split_branch VALUES ('', 1, 0)",
     )
+
+
+@situation("a worker's row is lost", Kind.POSITION_WORKERS_LOST)
+def _(stage: Stage) -> None:
+    stage.leave()
+    stage.change(b"DELETE FROM mtsd.slave_worker_info")
 
 
 @situation("killed while making the position tables")

@@ -418,6 +418,7 @@ class Kind(KindOfLine):
     )
     POSITION_TABLES_PARTIAL = refusal("target position tables", position_schema.PARTIAL)
     POSITION_ROW_LOST = refusal("target position tables", position_schema.ROW_LOST)
+    POSITION_WORKERS_LOST = refusal("target position tables", position_schema.WORKERS_LOST)
     POSITION_TABLES_ALTERED = refusal("target position tables", position_schema.ALTERED)
     POSITION_TABLES_VERSION = refusal("target position tables", position_schema.VERSION)
     POSITION_TABLES_ENGINE = refusal("target position tables", position_schema.NO_TRANSACTIONS)

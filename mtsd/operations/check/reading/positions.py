@@ -133,4 +133,5 @@ async def _channel(
         tuple(tables.doubts.record(doubt) for doubt in doubts),
         by_hand,
         stopped,
+        row.workers,
     )
