@@ -8,15 +8,17 @@ import structlog
 
 from mtsd.apply.position.fencing import take_lock
 from mtsd.apply.position.lock_names import CHANNEL, read_locks
+from mtsd.apply.position.position_schema import lost_table
 from mtsd.apply.position.position_tables import PositionTables
 from mtsd.apply.session.session import TargetSession
 from mtsd.apply.session.session_settings import SessionSettings
 from mtsd.config import Settings
 from mtsd.control.stop_file import StopFile
-from mtsd.model.errors import MtsdError
+from mtsd.model.errors import MtsdError, ServerError
 from mtsd.model.outcome.failed_group import FailedGroup
 from mtsd.model.outcome.last_stop import LastStop
 from mtsd.replica.core.endpoints import endpoint
+from mtsd.wire.refusal import number_and_reason
 
 _TIMEOUT_S: Final = 5.0
 _LOCK_S: Final = 2
@@ -73,6 +75,12 @@ class StopKeeper:
             self._file.end(stop)
         except OSError as error:
             log.warning("cannot write", file=str(self._file.path), error=str(error))
+
+
+def why_stopped(error: Exception, schema: str) -> str:
+    """Return an error that needs a person as a message; `schema` is that of the position."""
+    lost = lost_table(schema, error) if isinstance(error, ServerError) else None
+    return str(lost) if lost is not None else number_and_reason(error)[1]
 
 
 async def _record(settings: Settings, stop: LastStop) -> bool:

@@ -24,7 +24,7 @@ from mtsd.daemon.announcing import announced, log_reload, log_repair, log_start
 from mtsd.daemon.answering import answering
 from mtsd.daemon.in_force import InForce
 from mtsd.daemon.large_retries import LargeGroupRetries
-from mtsd.daemon.last_stop import StopKeeper
+from mtsd.daemon.last_stop import StopKeeper, why_stopped
 from mtsd.daemon.logging import set_up_logging
 from mtsd.daemon.notify import Notifier
 from mtsd.daemon.past import NO_PAST
@@ -377,7 +377,7 @@ class Daemon:
 
     async def _needs_person(self, error: Exception) -> int:
         self._phase = "failed"
-        _, message = number_and_reason(error)
+        message = why_stopped(error, self._in_force.settings.target.schema)
         self._notifier.status(f"stopped: {message}")
         log.error("replication stopped", error=message)  # the message is complete
         await self._last_stop.fail(self._in_force.settings, error, message)

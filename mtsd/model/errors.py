@@ -75,6 +75,9 @@ class ServerError(MtsdError):
         """The server that it came from, such as "target 127.0.0.1:3307"."""
         self.warnings = ""
         """What SHOW WARNINGS returned after it, if that was asked."""
+        self.remedy = ""
+        """What a person has to do about it, a sentence without its full stop, if that is known
+        where it occurs: the number does not tell."""
         self.leaves_changes = False
         """Whether a ROLLBACK could not undo all of it: non-transactional tables have changed."""
         self._text = text

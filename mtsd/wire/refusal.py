@@ -199,6 +199,8 @@ def number_and_reason(error: Exception) -> tuple[int, str]:
 
 def remedy_of(error: ServerError) -> str:
     """Return what a person has to do about an error; "" if that depends on the request."""
+    if error.remedy:
+        return error.remedy
     remedy = _LATER.get(error.number, "")
     if error.number == _OPTION and not is_read_only(error):
         return ""

@@ -6,6 +6,8 @@ from mtsd.apply.position.handed_over_table import HANDED_OVER
 from mtsd.apply.position.last_stop_table import LAST_STOP
 from mtsd.apply.position.policy_table import CHOSEN_POLICY
 from mtsd.apply.position.worker_info import COLUMNS
+from mtsd.model.error_numbers import ER
+from mtsd.model.errors import ServerError
 from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.model.position import Position
 
@@ -51,6 +53,11 @@ ROW_LOST = Reason(
     "the row of channel {channel!r} in {schema}.slave_relay_log_info is gone, which says up to"
     " where everything is applied",
     "compare the servers, and say where to continue with mtsd position set; mtsd position reset"
+    " begins anew at [source] start",
+)
+SCHEMA_LOST = Reason(
+    "the position schema {schema} is gone, and with it what says up to where everything is applied",
+    "compare the servers, and say where to continue with mtsd position set: a start without that"
     " begins anew at [source] start",
 )
 WORKERS_LOST = Reason(
@@ -106,3 +113,17 @@ def lost_workers(
         return None
     ids = ", ".join(map(str, lost))
     return refuse(WORKERS_LOST, channel=channel, schema=schema, workers=ids, position=position)
+
+
+def lost_table(schema: str, error: ServerError) -> Refused | None:
+    """Decide whether a statement of mtsd has failed because its position is gone from the target.
+
+    In any language, the text of the error has the name of what is missing. What the next start
+    says of a lost table is the same.
+    """
+    if error.number == ER.BAD_DB_ERROR and f"'{schema}'" in error.text:
+        return refuse(SCHEMA_LOST, schema=schema)
+    if error.number != ER.NO_SUCH_TABLE:
+        return None
+    lost = next((name for name in FIRST_TABLES if f"'{schema}.{name}'" in error.text), None)
+    return None if lost is None else refuse(PARTIAL, missing=lost, schema=schema)

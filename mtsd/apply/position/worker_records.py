@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from mtsd.apply.position.in_doubt_table import InDoubt
+from mtsd.apply.position.position_schema import lost_table
 from mtsd.apply.position.position_tables import PositionTables
 from mtsd.apply.session.retry import insist
 from mtsd.apply.session.session import TargetSession
+from mtsd.model.errors import ServerError
 from mtsd.schedule.done.worker_row import WorkerRow
 from mtsd.wire.binlog_status import has_executed, have_executed, highest_executed
 
@@ -64,6 +66,10 @@ class WorkerRecords:
     async def settle(self, row: WorkerRow, number: int) -> None:
         """Record that an in-doubt group is applied."""
         await self._session.record(self._tables.settled(row, number))
+
+    def are_lost(self, error: ServerError) -> bool:
+        """Return whether an error says that the position is gone from the target."""
+        return lost_table(self._tables.schema, error) is not None
 
     async def has_row(self, worker: int) -> bool:
         """Return whether the worker of that Id has a row, whatever it contains."""

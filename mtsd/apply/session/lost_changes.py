@@ -25,8 +25,11 @@ def row_gone(error: ServerError) -> ServerError:
         ROW_GONE,
         "21000",
         "mtsd's own row for this worker in slave_worker_info is gone, so nothing would show that"
-        " the transaction has been applied: if a view, trigger or routine of the target deletes it,"
-        " drop that; if not, say where to continue with mtsd position set",
+        " the transaction has been applied",
+    )
+    gone.remedy = (
+        "If a view, trigger or routine of the target deletes it, drop that; if not, compare the"
+        " servers, and say where to continue with mtsd position set"
     )
     gone.server = error.server
     return gone

@@ -306,6 +306,8 @@ def not_settled(record: InDoubt, error: ServerError) -> ApplyError:
     message = f"{record.group}, is applied, but its record cannot be written: {error}. "
     if record.kind != GroupKind.NON_TRANSACTIONAL.value:
         return ApplyError(f"{message}The next start settles it")
+    if error.remedy:
+        return ApplyError(f"{message}{error.remedy}", group=record.group)
     return ApplyError(
         f"{message}Once the target accepts it, say that it is applied:"
         f" {command('resolve', '--group', str(record.number), '--applied')}, then start again",

@@ -119,6 +119,9 @@ class Attempts:
                     continue
                 self._progress.committed(unit)
                 return
+        if self._applier.records.are_lost(error):
+            # Not this group's fault: every other one would fail too.
+            raise error
         if error.number not in self.settings.skip_errors:
             if error.number in OVER_THE_LIMIT:
                 await require_latest_limit(self._applier.session)

@@ -68,6 +68,8 @@ NOT_KNOWN_BY_GTID = {
     "FORMAT_TOO_LARGE", "NO_GLOBAL_PART",
     # Of two daemons that run at the same time.
     "RUNS_ALREADY", "MAY_RUN",
+    # Looks like a target that has never had one.
+    "SCHEMA_LOST",
 }  # fmt: skip
 
 

@@ -313,6 +313,7 @@ def test_a_lost_row_of_a_worker(pair: Pair, daemon: DaemonProcess, skipped: list
     said = str(daemon.records()[-1]["error"])
     assert "mtsd's own row for this worker in slave_worker_info is gone" in said
     assert "mtsd position set" in said
+    assert "mtsd skip" not in said
     assert pair.target.sql("SELECT * FROM a.t") == []
     # What it has applied beyond the channel's row would be applied again.
     daemon.start()
@@ -321,6 +322,25 @@ def test_a_lost_row_of_a_worker(pair: Pair, daemon: DaemonProcess, skipped: list
     command(daemon, "position", "set", end(pair)[0], "--forward")
     daemon.start()
     daemon.wait_until_running()
+
+
+@pytest.mark.parametrize(
+    ("lost", "says"),
+    [
+        ("TABLE mtsd.slave_worker_info", "slave_worker_info missing in the position schema mtsd"),
+        ("DATABASE mtsd", "the position schema mtsd is gone"),
+    ],
+)
+def test_lost_while_it_runs(pair: Pair, daemon: DaemonProcess, lost: str, says: str) -> None:
+    """That no group is to blame, and none to be skipped."""
+    daemon.start()
+    daemon.wait_until_running()
+    pair.target.sql(f"DROP {lost}")
+    pair.source.sql("INSERT INTO a.t VALUES (7)")
+    assert daemon.wait() == 3
+    said = str(daemon.records()[-1]["error"])
+    assert says in said
+    assert "mtsd skip" not in said
 
 
 def test_a_position_for_the_source_in_another_schema(pair: Pair, daemon: DaemonProcess) -> None:
