@@ -3,12 +3,15 @@
 import uuid
 from dataclasses import dataclass, field, replace
 
+import structlog
+
 from mtsd.apply.position.executed_gtids import held_gtids
 from mtsd.apply.position.position_tables import ChannelRow
 from mtsd.apply.position.split_table import SPLIT
 from mtsd.apply.session.retry import write
 from mtsd.config import Settings
 from mtsd.config.start import GtidStart, Start
+from mtsd.control.stop_file import StopFile
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
@@ -33,6 +36,8 @@ from mtsd.source.read_state import gtids_before, read_source_state
 from mtsd.source.source_state import SourceState
 from mtsd.source.start import beginning
 from mtsd.wire.traits import ServerTraits, read_traits
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +158,7 @@ async def set_position(
             then=statements,
             fold_case=traits.rules_ignore_case,
         )
+        _forget_last_stop(settings)
         return Moved(before, mark, settled, by, copy=copy, kept=kept)
 
 
@@ -206,10 +212,23 @@ async def reset_position(settings: Settings, *, drop_doubt: bool = False) -> Mov
         table = channel.tables.prepared
         rows = [table.row(row) for row in await channel.connection.query(table.select())]
         await write(channel.connection, channel.tables.forget())
+        _forget_last_stop(settings)
         before = channel.row.mark if channel.row is not None else None
         return Moved(
             before, None, settled, prepared=tuple(row.xid for row in rows if not row.skipped)
         )
+
+
+def _forget_last_stop(settings: Settings) -> None:
+    """Remove what a daemon has left on this machine of its end, as `begin_anew` does there."""
+    socket = settings.status.socket
+    if socket is None:
+        return
+    file = StopFile(socket)
+    try:
+        file.clear()
+    except OSError as error:
+        log.warning("cannot remove", file=str(file.path), error=str(error))
 
 
 def _refuse_doubt(channel: StoppedChannel) -> None:

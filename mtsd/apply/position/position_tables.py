@@ -241,7 +241,6 @@ class PositionTables:
             self._rules.delete(),
             self.prepared.delete(),
             self.identity.delete(),
-            self.last_stop.delete(),
         ]
 
     def begin_anew(self, row: ChannelRow) -> list[bytes]:
@@ -262,6 +261,8 @@ class PositionTables:
             self.split.delete(),
             self.policy.delete(),
             self.handed_over.delete(),
+            # The error that ended a daemon is about the position that it had.
+            self.last_stop.delete(),
         ]
 
     def settled(self, row: WorkerRow, number: int) -> list[bytes]:

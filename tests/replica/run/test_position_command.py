@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mtsd.control.stop_status import NOT_BEGUN
 from mtsd.model.gtid import GtidSet
 from tests.fix_daemon import command
 from tests.load.compare import differences
@@ -320,6 +321,7 @@ def test_a_lost_row_of_a_worker(pair: Pair, daemon: DaemonProcess, skipped: list
     assert daemon.wait() == 3
     assert "slave_worker_info are gone, of workers 1, " in str(daemon.records()[-1]["error"])
     command(daemon, "position", "set", end(pair)[0], "--forward")
+    assert NOT_BEGUN in command(daemon, "status", status=4)
     daemon.start()
     daemon.wait_until_running()
 
@@ -341,6 +343,11 @@ def test_lost_while_it_runs(pair: Pair, daemon: DaemonProcess, lost: str, says: 
     said = str(daemon.records()[-1]["error"])
     assert says in said
     assert "mtsd skip" not in said
+    assert says in command(daemon, "status", status=3)
+    if lost == "DATABASE mtsd":
+        # Its error was kept on this machine.
+        command(daemon, "position", "set", end(pair)[0])
+        assert NOT_BEGUN in command(daemon, "status", status=4)
 
 
 def test_a_position_for_the_source_in_another_schema(pair: Pair, daemon: DaemonProcess) -> None:
