@@ -49,6 +49,8 @@ class DaemonOf:
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
         self._seen = False
+        self._log_before = 0
+        """How long the log was when the command began."""
 
     async def status(self) -> Status | None:
         """Return its status; None if it does not run. Raises DaemonUnavailableError."""
@@ -93,6 +95,7 @@ class DaemonOf:
         words = shlex.split(command.replace(NAME, shlex.quote(config.stem)))
         try:
             with self._log.open("ab") as log:
+                self._log_before = log.tell()
                 self._process = subprocess.Popen(  # noqa: S603 - who runs the command has named it
                     words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
                 )
@@ -129,7 +132,13 @@ class DaemonOf:
         return status.state == "running" and status.lag_seconds is not None
 
     def _last_words(self) -> str:
-        if not self._log.exists():
-            return "its log says why"
-        said = self._log.read_bytes()[-_LAST_WORDS:].decode("utf-8", "replace")
-        return " ".join(said.split()) or f"{self._start} says nothing"
+        """Return what the command has said since it began, and with what it has ended."""
+        said = ""
+        if self._log.exists():
+            new = self._log.read_bytes()[self._log_before :]
+            said = " ".join(new[-_LAST_WORDS:].decode("utf-8", "replace").split())
+        status = None if self._process is None else self._process.poll()
+        if not status:
+            return said or "its log says why"
+        ended = f"exit status {status}" if status > 0 else f"signal {-status}"
+        return f"{self._start!r} has ended with {ended}, and says {said or 'nothing'}"
