@@ -72,8 +72,11 @@ class LiveOptions:
 
     def _password(self) -> str:
         if self.password_file:
+            # It costs pydantic, which most reads do not need.
+            from mtsd.config import secret_of  # noqa: PLC0415
+
             try:
-                return Path(self.password_file).read_text(encoding="utf-8").rstrip("\r\n")
+                return secret_of(Path(self.password_file))
             except (OSError, UnicodeDecodeError) as error:
                 why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
                 raise NeedsPersonError(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from mtsd.model.errors import NeedsPersonError
 from mtsd.model.position import Position
 from mtsd.spark.arrays.column_arrays import Dates
 from mtsd.spark.options.live_options import LiveOptions
@@ -111,6 +112,13 @@ def test_a_live_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert live is not None
         assert live.endpoint().password == password
         assert password not in repr(live)
+
+
+def test_a_password_file_without_an_end() -> None:
+    live = parse_options({"unix_socket": "/s", "password_file": "/dev/zero"}).live
+    assert live is not None
+    with pytest.raises(NeedsPersonError, match="it is larger than 1 MiB"):
+        live.endpoint()
 
 
 @pytest.mark.parametrize(
