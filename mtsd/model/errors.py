@@ -4,6 +4,7 @@ import errno
 import re
 from typing import Final
 
+from mtsd.model.error_numbers import ER
 from mtsd.model.outcome.failed_group import FailedGroup
 from mtsd.model.position import Position
 
@@ -87,8 +88,13 @@ class ServerError(MtsdError):
         return f"error {self.number} ({self.sqlstate}): {self.text}"
 
     def conceal(self) -> None:
-        """Leave out what the server quotes: a part of a statement that holds a password."""
-        self._is_concealed = True
+        """Leave out what the server quotes: a part of a statement that holds a password.
+
+        The name of a plugin is none.
+        """
+        self._is_concealed = self.number != ER.PLUGIN_IS_NOT_LOADED
+        if not self._is_concealed:
+            return
         self.text = without_quoted(self.text)
         self.args = self.number, self.sqlstate, self.text
         self.warnings = without_quoted(self.warnings)

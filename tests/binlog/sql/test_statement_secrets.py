@@ -120,6 +120,12 @@ def test_an_error_is_concealed_wherever_it_is_told() -> None:
     assert error.warnings == "Error 1064: near '…' at line 1"
 
 
+def test_a_plugin_that_is_missing_has_its_name() -> None:
+    error = ServerError(1524, "HY000", "Plugin 'auth_x' is not loaded")
+    error.conceal()
+    assert error.text == error.fit(error.text) == "Plugin 'auth_x' is not loaded"
+
+
 def test_what_is_concealed_is_still_understood() -> None:
     error = ServerError(1005, "HY000", 'Can\'t create table `a`.`f` (errno: 28 "No space left")')
     error.conceal()
