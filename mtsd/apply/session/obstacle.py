@@ -62,6 +62,8 @@ class Obstacles:
         self._outage: Outage | None = None
         self.error: LinkError | None = None
         """What the target said last; None once it takes changes again."""
+        self.is_wait_told = False
+        """Whether the log says already what workers wait for: the same holds up others, too."""
 
     @property
     def what(self) -> str:

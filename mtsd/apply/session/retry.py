@@ -29,7 +29,8 @@ what can be rolled back has been. BINLOG reports an unknown error after one at s
 no column is to blame (see `table_columns`)."""
 _LONGEST_PAUSE = 5.0
 _ATTEMPTS = 10
-_FIRST_WORD_S = 10.0
+_FIRST_WORD_S = 12.0
+"""After the line about the workers, which says more and spares this one."""
 _NEXT_WORD_S = 30.0
 _SHOWN = 80
 
@@ -142,7 +143,10 @@ class _Announcing:
         self._timer: asyncio.TimerHandle | None = self._loop.call_later(_FIRST_WORD_S, self._say)
 
     def _say(self) -> None:
-        if self._obstacles is None or not self._obstacles.what:
+        told = self._obstacles is not None and (
+            self._obstacles.what or self._obstacles.is_wait_told
+        )
+        if not told:
             log.warning(
                 "waiting for the target: SHOW PROCESSLIST there shows what for, or its error log",
                 connection=self._connection, waited_s=round(self._loop.time() - self._began),

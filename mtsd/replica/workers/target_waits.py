@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from mtsd.apply.session.obstacle import Obstacles, obstacles_here
 from mtsd.binlog.sql.tokenizer import tokens_of
 from mtsd.model.statement_text import StatementText, TokenKind
 
@@ -74,17 +75,22 @@ class TargetWaits:
         self._why = why
         self._reported = False
         self._next = 0.0
+        self._obstacles = obstacles_here() or Obstacles()
 
     async def run(self) -> None:
         """Look until cancelled."""
         clock = asyncio.get_running_loop().time
-        while True:
-            await asyncio.sleep(_POLL_PERIOD_S)
-            self.report(clock())
+        try:
+            while True:
+                await asyncio.sleep(_POLL_PERIOD_S)
+                self.report(clock())
+        finally:
+            self._obstacles.is_wait_told = False
 
     def report(self, now: float) -> None:
         """Log what there is to say; `now` is the time of a monotonic clock, in seconds."""
         long = list(self._waits(_FIRST_WORD_S))
+        self._obstacles.is_wait_told = bool(long)
         if not long:
             if self._reported:
                 log.info("the target answers the workers again")

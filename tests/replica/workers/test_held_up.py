@@ -1,5 +1,6 @@
 """A lock that somebody has on the target: the daemon says what it waits for, and whose that is."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -165,10 +166,14 @@ def test_a_lock_on_a_mysql_has_a_holder(tmp_path: Path) -> None:
         trial = _Trial(pair, daemon)
         trial.goes_on()
         with trial.held("FLUSH TABLES WITH READ LOCK") as holder:
-            pair.source.sql("UPDATE a.t SET v = v + 1")
+            pair.source.sql("UPDATE a.t SET v = v + 1; CREATE DATABASE b")
             trial.says("Waiting for", f"held up by connection {holder} of user 'root'", "idle for")
             record = daemon.wait_for_record("workers wait for the target's answer")
             assert f"KILL {holder}" in str(record["because"])
+            # The record of the other worker's definition waits for the same.
+            time.sleep(2.5)
+            said = [str(each["event"]) for each in daemon.records()]
+            assert not [event for event in said if event.startswith("waiting for the target")]
         trial.goes_on()
         with trial.held("LOCK INSTANCE FOR BACKUP") as holder:
             pair.source.sql("ALTER TABLE a.t ADD COLUMN w INT")
