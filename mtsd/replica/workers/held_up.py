@@ -24,6 +24,12 @@ from mtsd.wire.neutral_session import neutral_connection
 
 _ASKED_S: Final = 3.0
 """How long an answer is awaited before anybody asks why."""
+_SILENT_S: Final = 2.0
+"""How long a new session is waited for before the target counts as silent."""
+_SILENT: Final = (
+    "it answers no new session either; it hangs, or the network is cut: see whether anybody can log"
+    " in there"
+)
 _FIRST_PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 8.0
 _MAX_NAMED: Final = 3
@@ -138,29 +144,47 @@ class HeldUpWatch:
 
     async def run(self) -> None:
         """Look until cancelled."""
+        loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(_FIRST_PAUSE_S)
-            if self._waits(_ASKED_S):
-                # A target that takes no further session, or answers nothing: others tell of that.
-                with contextlib.suppress(MtsdError, OSError):
-                    await self._look_on()
+            if not self._waits(_ASKED_S):
+                self._found = None
+                continue
+            silent = loop.call_later(_SILENT_S, self._find_silent)
+            # A target that takes no further session: others tell of that.
+            with contextlib.suppress(MtsdError, OSError):
+                async with neutral_connection(self._current.endpoint) as connection:
+                    silent.cancel()
+                    await self._look_on(connection)
+            silent.cancel()
+            if self._found is not None and self._found.why != _SILENT:
                 self._found = None
 
-    async def _look_on(self) -> None:
+    def _find_silent(self) -> None:
+        if waits := self._waits(_ASKED_S):
+            self._found = _held(_longest(waits), _SILENT)
+
+    async def _look_on(self, connection: Connection) -> None:
         """Look again and again until no worker waits."""
         pause = _FIRST_PAUSE_S
-        async with neutral_connection(self._current.endpoint) as connection:
-            while waits := self._waits(_ASKED_S):
-                longest = max(waits, key=lambda wait: wait.seconds)
-                self._found = await self._asked(connection, longest)
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE_S)
-            await connection.quit()
+        while waits := self._waits(_ASKED_S):
+            self._found = await self._asked(connection, _longest(waits))
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
+        self._found = None
+        await connection.quit()
 
     async def _asked(self, connection: Connection, wait: TargetWait) -> HeldUp | None:
-        began = time.time() - wait.seconds
         async with connection.answering():
             waits = await who_waits(connection, self._family)
             seen = await sessions(connection)
         said = why(wait.connection, seen, waits, self._own())
-        return HeldUp(wait.worker, wait.connection, began, said) if said else None
+        return _held(wait, said) if said else None
+
+
+def _longest(waits: Sequence[TargetWait]) -> TargetWait:
+    return max(waits, key=lambda wait: wait.seconds)
+
+
+def _held(wait: TargetWait, said: str) -> HeldUp:
+    return HeldUp(wait.worker, wait.connection, time.time() - wait.seconds, said)

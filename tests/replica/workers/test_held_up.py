@@ -1,5 +1,7 @@
 """A lock that somebody has on the target: the daemon says what it waits for, and whose that is."""
 
+import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -190,6 +192,13 @@ def test_a_lock_on_a_mysql_has_a_holder(tmp_path: Path) -> None:
             pair.source.sql("UPDATE a.t SET v = v + 1")
             trial.says(_LOCK, f"held up by connection {holder} ", f"or KILL {holder} there")
         altering.join()
+        trial.goes_on()
+        os.kill(pair.target.pid, signal.SIGSTOP)
+        try:
+            pair.source.sql("UPDATE a.t SET v = v + 1")
+            trial.says("waits for the target since", "it answers no new session either")
+        finally:
+            os.kill(pair.target.pid, signal.SIGCONT)
         trial.goes_on()
         assert daemon.stop() == 0
         assert differences(pair.source, pair.target) == []
