@@ -173,8 +173,8 @@ def _by_gtid(channel: ChannelPlace, source: SourceState) -> ByGtid | Refused:
 
 def is_renamed(position: Position, source: SourceState) -> bool:
     """Return whether the source's files have another name than that of a position (log_bin)."""
-    names = {_base(file.name) for file in source.files or ()}
-    return bool(position.file and names) and _base(position.file) not in names
+    names = {base_name(file.name) for file in source.files or ()}
+    return bool(position.file and names) and base_name(position.file) not in names
 
 
 def past_end(position: Position, files: Sequence[BinlogFile]) -> Position | None:
@@ -186,13 +186,15 @@ def past_end(position: Position, files: Sequence[BinlogFile]) -> Position | None
     Position(file='b.000001', offset=157)
     """
     ends = [
-        Position(each.name, each.size) for each in files if _base(each.name) == _base(position.file)
+        Position(each.name, each.size)
+        for each in files
+        if base_name(each.name) == base_name(position.file)
     ]
     end = next((each for each in ends if each.file == position.file), ends[-1] if ends else None)
     return end if end is not None and position > end else None
 
 
-def _base(file: str) -> str:
+def base_name(file: str) -> str:
     """Return the name of a binary log without the number of its file."""
     return file.rpartition(".")[0]
 
@@ -239,7 +241,7 @@ def _by_file(
             missing = shown(never_read)
             return refuse(REWRITTEN, file=position.file, position=position, missing=missing)
         return ByFile(position)
-    first = next(file for file in source.files if _base(file.name) == _base(position.file))
+    first = next(file for file in source.files if base_name(file.name) == base_name(position.file))
     applied = (
         source.gtid_mode
         and channel.gtids is not None

@@ -11,9 +11,10 @@ from typing import Final
 import structlog
 
 from mtsd.model.errors import MtsdError
+from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.model.position import Position
 from mtsd.model.server import flavour_of
-from mtsd.source.continuation import past_end
+from mtsd.source.continuation import base_name, past_end
 from mtsd.source.held_log import holds_its_log
 from mtsd.source.source_state import BinlogFile
 from mtsd.wire.asked_beside import answered
@@ -27,9 +28,22 @@ _FIRST_LOOK_S: Final = 3.0
 """A run that ends at once has nobody who looks at that."""
 _LATE_S: Final = 10.0
 _DAY_S: Final = 86_400.0
+_HOUR_S: Final = 3600.0
 _VARIABLES: Final = (
     b"SHOW GLOBAL VARIABLES WHERE Variable_name IN ('binlog_expire_logs_seconds',"
     b" 'binlog_expire_logs_auto_purge', 'expire_logs_days', 'server_id', 'server_uuid')"
+)
+
+NEEDED_PURGED = Reason(
+    "the source has purged what a start would read next, {position}: its binary log begins with"
+    " {first}; what has been read of it goes on",
+    "let mtsd run until nothing is pending, and restart neither it nor the target until then: the"
+    " data would have to be copied again",
+)
+NEEDED_SOON_PURGED = Reason(
+    "the oldest transaction that is not applied is {age:.1f} hours old, and the source purges its"
+    " files after {period:.1f}",
+    "raise binlog_expire_logs_seconds on the source now, then look for the reason of the lag",
 )
 
 log = structlog.get_logger(__name__)
@@ -62,6 +76,36 @@ class SourceLog:
 NOT_ASKED: Final = SourceLog()
 
 
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """What a start would read next: from `executed` on.
+
+    `age_s` is how long ago the source has committed the oldest transaction that is not applied;
+    None if all are.
+    """
+
+    executed: Position
+    age_s: float | None
+
+
+def running_out(log: SourceLog, needed: Needed) -> Refused | None:
+    """Decide whether what a start would read is purged, or may be soon.
+
+    For example at b.000003, in a log that begins with b.000007; or 4 hours old, of 6.
+    """
+    if needed.age_s is None:
+        return None
+    position = needed.executed
+    base = base_name(position.file)
+    first = next((file.name for file in log.files if base_name(file.name) == base), "")
+    if first and position < Position(first, 0):
+        return refuse(NEEDED_PURGED, position=position, first=first)
+    period = log.retention_s
+    if period is None or needed.age_s < period / 2:
+        return None
+    return refuse(NEEDED_SOON_PURGED, age=needed.age_s / _HOUR_S, period=period / _HOUR_S)
+
+
 def bytes_behind(files: Sequence[BinlogFile], executed: Position, received: Position) -> int | None:
     """Return how many bytes of the source's log are not applied; None if that cannot be told.
 
@@ -90,6 +134,7 @@ class SourceLogWatch:
     `endpoint` returns where, `connected` whether the source can be asked, `received` how far its
     log has been read. `begun_anew` is called if the log ends before that: a dump does not notice a
     source that is reset in its first file, and the next connection decides what it means.
+    `needed` returns what is compared with the log each time.
     """
 
     def __init__(
@@ -98,12 +143,17 @@ class SourceLogWatch:
         connected: Callable[[], bool],
         received: Callable[[], Position],
         begun_anew: Callable[[], None],
+        needed: Callable[[], Needed],
     ) -> None:
         self._endpoint = endpoint
         self._connected = connected
         self._received = received
         self._begun_anew = begun_anew
+        self._needed = needed
         self._found = NOT_ASKED
+        self._told: Reason | None = None
+        self.warnings: tuple[str, ...] = ()
+        """What was found at the last look."""
 
     def found(self, server: ServerTraits | None) -> SourceLog:
         """Return what is known; `server` is the source as it is connected, None before that."""
@@ -131,7 +181,19 @@ class SourceLogWatch:
                 # The dump says what is wrong with the source; a user without the privilege to list
                 # the files is told so by `mtsd check`.
                 self._forget_files()
+            else:
+                self._tell(running_out(self._found, self._needed()))
             await asyncio.sleep(READ_PERIOD_S)
+
+    def _tell(self, refused: Refused | None) -> None:
+        """Log what is new; what only grows older is not."""
+        self.warnings = () if refused is None else (str(refused),)
+        reason = None if refused is None else refused.reason
+        if refused is not None and reason is not self._told:
+            log.warning("the source's binary log runs out", warning=str(refused))
+        elif refused is None and self._told is not None:
+            log.info("the source's binary log has what is needed")
+        self._told = reason
 
     def _forget_files(self) -> None:
         self._found = replace(self._found, files=())

@@ -111,7 +111,8 @@ ALERTS: Final = (
     Alert(
         "MtsdWarns", f"{metrics.WARNINGS.name} > 0", "1m", "warning",
         "something may damage data later on",
-        "mtsd status says what: the target's own replica, or a circle of servers.",
+        "mtsd status says what: the target's own replica, a circle of servers, or a source that has"
+        " purged what is needed.",
     ),
     Alert(
         "MtsdConfigurationRefused", f"{metrics.RELOAD.name} == 0", "1m", "warning",

@@ -36,9 +36,10 @@ from mtsd.replica.workers.target_waits import TargetWait, TargetWaits
 from mtsd.replica.workers.worker import Worker
 from mtsd.schedule.by_database import pending_by_database
 from mtsd.schedule.done.repair import Repair
-from mtsd.source.source_log import SourceLogWatch
+from mtsd.source.source_log import Needed, SourceLogWatch
 from mtsd.source.stream import SourceStream
 from mtsd.wire.endpoint import CurrentEndpoint
+from mtsd.wire.steady_clock import steady
 
 _SHORTEST_TIMEOUT_S = 1.0
 """How long tasks may take to notice that nothing more is to be done."""
@@ -95,14 +96,11 @@ class Replica:
         self._skipped_ever = skipped_ever
         self._policy = policy
         self._source_log = SourceLogWatch(
-            lambda: stream.endpoint,
-            lambda: stream.connected,
-            lambda: stream.received.position,
-            stream.connect_anew,
-        )
-        self._held_up = HeldUpWatch(
-            current, channel_session.family, self._target_waits, coordinator.sessions
-        )
+            lambda: stream.endpoint, lambda: stream.connected, lambda: stream.received.position,
+            stream.connect_anew, self._needed,
+        )  # fmt: skip
+        family, own = channel_session.family, coordinator.sessions
+        self._held_up = HeldUpWatch(current, family, self._target_waits, own)
         self._began = asyncio.get_running_loop().time()
         self._cpu_began = process_time()
         self._stop_requested = False
@@ -288,11 +286,7 @@ class Replica:
             executed_gtids=scheduler.gaq.mark().gtids,
             executed_number=scheduler.gaq.number,
             clock_offset=self._stream.clock_offset,
-            oldest_commit_time=_first(
-                scheduler.gaq.oldest_commit_time,
-                self._dispatcher.commit_time,
-                self._delayed.held_commit_time,
-            ),
+            oldest_commit_time=self._oldest_commit_time,
             remaining_delay=self._delayed.seconds_left(),
             pending_groups=scheduler.pending_groups + self._delayed.held_groups,
             prepared_transactions=scheduler.prepared_transactions,
@@ -310,10 +304,22 @@ class Replica:
             semi_sync="off" if self._stream.semi_sync is None else self._stream.semi_sync.state,
             heard_at=self._stream.heard_at,
             in_doubt=self._checkpointer.in_doubt,
-            warnings=self._checkpointer.guard.warnings,
+            warnings=self._checkpointer.guard.warnings + self._source_log.warnings,
             policy=self._policy,
             held_up=self._held_up.found,
         )
+
+    @property
+    def _oldest_commit_time(self) -> int | None:
+        """That of the oldest group not yet applied; they are in order."""
+        gaq, dispatcher, delayed = self._coordinator.scheduler.gaq, self._dispatcher, self._delayed
+        times = gaq.oldest_commit_time, dispatcher.commit_time, delayed.held_commit_time
+        return next((each for each in times if each is not None), None)
+
+    def _needed(self) -> Needed:
+        oldest = self._oldest_commit_time
+        age = oldest and steady() + self._stream.clock_offset - oldest / 1_000_000
+        return Needed(self._coordinator.scheduler.gaq.position, age)
 
     def _open_sessions(self) -> Iterator[OpenSession]:
         channel = self._session.connection
@@ -392,8 +398,3 @@ class Replica:
         for applier in self._appliers():
             applier.close()
         self._session.connection.close()
-
-
-def _first(*commit_times: int | None) -> int | None:
-    """Return the commit time of the oldest group not yet applied; they are in order."""
-    return next((each for each in commit_times if each is not None), None)
