@@ -14,6 +14,7 @@ from mtsd.model.outcome.findings import Findings
 from mtsd.model.server import ServerVersion
 from mtsd.replica.guards.circles import read_circle
 from mtsd.replica.guards.lenient_target import read_leniency
+from mtsd.replica.guards.new_triggers import NewTriggers
 from mtsd.replica.guards.own_replica import KnownServer, read_beside
 from mtsd.source.handshake import SourceSession
 from mtsd.wire.connection import Connection
@@ -28,7 +29,8 @@ class Guard:
     """Raises NeedsPersonError for what stops the replica; the rest are its `warnings`.
 
     `connection` is the channel's session on `target`, which is of the version `version`. `source`
-    is what is known of the source before it is connected.
+    is what is known of the source before it is connected. `triggers` is there if rows are applied
+    as SQL.
     """
 
     def __init__(
@@ -38,14 +40,14 @@ class Guard:
         target: KnownServer,
         source: KnownServer,
         *,
-        by_binlog: bool,
+        triggers: NewTriggers | None,
         preserves: bool,
     ) -> None:
         self._connection = connection
         self._version = version
         self._target = target
         self._source = source
-        self._by_binlog = by_binlog
+        self._triggers = triggers
         self._preserves = preserves
         self._of_target = Findings()
         self._of_source = Findings()
@@ -82,9 +84,11 @@ class Guard:
         self.is_due = True
 
     async def _found_on_target(self) -> Findings:
+        if self._triggers is not None:
+            await self._triggers.check(self._connection)
         beside = await read_beside(self._connection, self._version, self._source)
         return beside | await read_leniency(
-            self._connection, self._version.flavour, by_binlog=self._by_binlog
+            self._connection, self._version.flavour, by_binlog=self._triggers is None
         )
 
     def _log_findings(self) -> None:

@@ -39,6 +39,7 @@ from mtsd.replica.guards.executed_beyond import read_held, refusal
 from mtsd.replica.guards.guard import Guard
 from mtsd.replica.guards.handed_over import require_no_fence
 from mtsd.replica.guards.lenient_target import read_leniency
+from mtsd.replica.guards.new_triggers import NewTriggers
 from mtsd.replica.guards.own_replica import KnownServer
 from mtsd.replica.recovery.recovery import Recovered, adopt_source, make_tables, recover
 from mtsd.replica.run.checkpointer import Checkpointer
@@ -135,7 +136,9 @@ async def start(
         gtids = gtids_of(settings.target.gtid, family, session)
         settings, because = await put_in_force(settings, session, tables)
         as_sql = await _applies_sql(settings, session, family)
-        guard = _guard(settings, session, recovered, gtids, by_binlog=not as_sql)
+        known = KnownTables(session.traits.server, by_binlog=not as_sql)
+        triggers = NewTriggers(known) if as_sql else None
+        guard = _guard(settings, session, recovered, gtids, triggers)
         await guard.check_target()
         progress.doing = "opens the sessions of the workers"
         if splits(settings.replica):
@@ -152,7 +155,6 @@ async def start(
             keeps_order=keeps_order(settings.replica),
             applied=earlier.applied,
         )
-        known = KnownTables(session.traits.server, by_binlog=not as_sql)
         workers += await opened_together(
             open_worker(
                 index, settings, tables, locks, coordinator, recovered, reached, current,
@@ -354,8 +356,7 @@ def _guard(
     session: TargetSession,
     recovered: Recovered,
     gtids: Gtids,
-    *,
-    by_binlog: bool,
+    triggers: NewTriggers | None,
 ) -> Guard:
     traits, target, source = session.traits, settings.target, settings.source
     return Guard(
@@ -363,6 +364,6 @@ def _guard(
         traits.server,
         KnownServer(traits.uuid, traits.server_id, target.host, target.port),
         KnownServer(recovered.source_uuid, 0, source.host, source.port),
-        by_binlog=by_binlog,
+        triggers=triggers,
         preserves=gtids is Gtids.PRESERVE,
     )

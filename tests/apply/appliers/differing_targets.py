@@ -1,6 +1,8 @@
 """Targets that differ from their source, and what the appliers of SQL do there."""
 
+import itertools
 import random
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,10 +44,6 @@ DIFFERENCES = {
         "ALTER TABLE t DROP COLUMN v", "INSERT INTO t VALUES (4, 'd')",
         "table a.t has no column 2 on the target, which has 1 columns",
     ),
-    "trigger": (
-        "CREATE TRIGGER g AFTER INSERT ON t FOR EACH ROW SET @a = 1",
-        "INSERT INTO t VALUES (4, 'd')", "table a.t has triggers on the target (g)",
-    ),
 }  # fmt: skip
 """What is done on the target, then on the source, and what the replica says."""
 
@@ -66,6 +64,23 @@ def assert_stopped_by(pair: Pair, difference: str, folder: Path) -> None:
     assert says in daemon.last_words()
     if before:
         assert contents(pair) == before
+
+
+def assert_stopped_by_a_trigger(pair: Pair, folder: Path) -> None:
+    """Check that the replica stops at one that somebody creates on the target while it runs."""
+    with begun(pair, folder, SQL) as daemon:
+        daemon.wait_until_running()
+        pair.source.sql("INSERT INTO t VALUES (4, 'd')", "a")
+        daemon.wait_until_caught_up()
+        pair.target.sql("CREATE TRIGGER g AFTER INSERT ON t FOR EACH ROW SET @a = 1", "a")
+        deadline = time.monotonic() + 60
+        for number in itertools.count(5):
+            pair.source.sql(f"INSERT INTO t VALUES ({number}, '{number}')", "a")
+            if not daemon.running or time.monotonic() > deadline:
+                break
+            time.sleep(0.2)
+        assert daemon.wait(5) == NEEDS_PERSON
+    assert "table a.t has triggers on the target (g)" in daemon.last_words()
 
 
 def assert_idempotent(pair: Pair, folder: Path) -> None:

@@ -15,6 +15,7 @@ from tests.apply.appliers.differing_targets import (
     assert_idempotent,
     assert_joined,
     assert_stopped_by,
+    assert_stopped_by_a_trigger,
     begun,
 )
 from tests.fix_daemon import SIGKILLED
@@ -80,6 +81,10 @@ def test_killed_at_any_time(pair: Pair, kills: int, most: int, tmp_path: Path) -
 @pytest.mark.parametrize("difference", DIFFERENCES)
 def test_what_differs_stops_the_replica(pair: Pair, difference: str, tmp_path: Path) -> None:
     assert_stopped_by(pair, difference, tmp_path)
+
+
+def test_a_trigger_that_somebody_creates_stops_the_replica(pair: Pair, tmp_path: Path) -> None:
+    assert_stopped_by_a_trigger(pair, tmp_path)
 
 
 def test_idempotent(pair: Pair, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from tests.apply.appliers.differing_targets import (
     assert_idempotent,
     assert_joined,
     assert_stopped_by,
+    assert_stopped_by_a_trigger,
     begun,
     contents,
 )
@@ -46,6 +47,10 @@ def pair(servers: Pair) -> Pair:
 @pytest.mark.parametrize("difference", DIFFERENCES)
 def test_what_differs_stops_the_replica(pair: Pair, difference: str, tmp_path: Path) -> None:
     assert_stopped_by(pair, difference, tmp_path)
+
+
+def test_a_trigger_that_somebody_creates_stops_the_replica(pair: Pair, tmp_path: Path) -> None:
+    assert_stopped_by_a_trigger(pair, tmp_path)
 
 
 def test_it_goes_on_once_the_difference_is_gone(pair: Pair, tmp_path: Path) -> None:
