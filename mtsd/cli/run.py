@@ -10,13 +10,16 @@ import uvloop
 from mtsd.cli.arguments import (
     Subparsers,
     add_configuration,
+    configuration_file,
     load_configuration,
     read_configuration,
 )
+from mtsd.config import Loaded
 from mtsd.daemon import signals
 from mtsd.daemon.life import Daemon
 from mtsd.daemon.logging import set_up_logging
 from mtsd.daemon.memory import keep_freed_memory, memory_given_back
+from mtsd.daemon.reload_checks import check_no_pipes, check_not_emptied
 from mtsd.model.until import (
     Until,
     UntilAfterGtids,
@@ -102,9 +105,19 @@ def _parsed(parse: Callable[[str], Until]) -> Callable[[str], Until]:
     return parsed
 
 
+def _read_again(args: argparse.Namespace, first: Loaded) -> Loaded:
+    """Load as at the `first` time; raises ConfigurationError."""
+    file = configuration_file(args, os.environ)
+    check_no_pipes(file, first.settings)
+    loaded = read_configuration(args)
+    check_not_emptied(file, first, loaded)
+    return loaded
+
+
 def run(args: argparse.Namespace) -> int:
     """Run the daemon and return its exit status."""
-    settings = load_configuration(args).settings
+    first = load_configuration(args)
+    settings = first.settings
     set_up_logging(settings.log)
 
     # Groups are many and form no cycles: searching them for cycles takes a fifth of the time.
@@ -118,7 +131,7 @@ def run(args: argparse.Namespace) -> int:
                 return await Daemon(
                     settings,
                     os.environ,
-                    lambda: read_configuration(args),
+                    lambda: _read_again(args, first),
                     until=args.until,
                     standby=args.standby,
                 ).run()

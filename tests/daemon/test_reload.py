@@ -1,6 +1,7 @@
 """SIGHUP: what can change while running does, the rest is named, and a bad file changes nothing."""
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
@@ -287,6 +288,15 @@ def test_a_bad_file_is_one_record_and_changes_nothing(
         daemon.config.unlink()
         (record,) = reload(daemon, manager)
         assert "No such file" in str(record["problems"])
+        # What a shell's <(…) is.
+        os.mkfifo(daemon.config)
+        (record,) = reload(daemon, manager)
+        assert "is a pipe" in str(record["problems"])
+        daemon.config.unlink()
+        # A full disk, or an editor in the middle of its work.
+        daemon.config.write_text("\n")
+        (record,) = reload(daemon, manager)
+        assert "has no settings any more" in str(record["problems"])
 
         # A certificate that cannot be used, which the key's own check does not see.
         (tmp_path / "ca.pem").write_text("no certificate")
