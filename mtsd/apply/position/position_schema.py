@@ -35,6 +35,8 @@ _PROVING_NOTHING = {
 PROVING = tuple(name for name in TABLES if name not in _PROVING_NOTHING)
 """Those that say something about numbers of groups, which begin again with a channel."""
 
+_SHOWN = 8
+"""How many workers are named: their number may have been changed by hand."""
 PARTIAL = Reason(
     "{missing} missing in the position schema {schema}, but the other tables there have rows",
     "restore what is missing from a backup; or, after comparing the servers, drop {schema} and"
@@ -64,6 +66,13 @@ WORKERS_LOST = Reason(
     "rows of channel {channel!r} in {schema}.slave_worker_info are gone, of workers {workers}:"
     " nothing says what these have applied beyond {position}",
     "compare the servers, and say where to continue with mtsd position set",
+)
+ROW_OLDER = Reason(
+    "channel {channel!r} has come to group {number} by {schema}.slave_relay_log_info, but to group"
+    " {known} by slave_worker_info: the former is older, or was changed by hand, and what lies"
+    " between would be applied again",
+    "put back both tables as they were at one moment, or compare the servers and say where to"
+    " continue with mtsd position set",
 )
 VERSION = Reason(
     "the position tables in {schema} have schema version {version}; this mtsd reads {known}",
@@ -111,7 +120,7 @@ def lost_workers(
     lost = sorted(set(range(1, workers + 1)).difference(present))
     if not lost:
         return None
-    ids = ", ".join(map(str, lost))
+    ids = ", ".join(map(str, lost[:_SHOWN])) + (", …" if len(lost) > _SHOWN else "")
     return refuse(WORKERS_LOST, channel=channel, schema=schema, workers=ids, position=position)
 
 
@@ -127,3 +136,15 @@ def lost_table(schema: str, error: ServerError) -> Refused | None:
         return None
     lost = next((name for name in FIRST_TABLES if f"'{schema}.{name}'" in error.text), None)
     return None if lost is None else refuse(PARTIAL, missing=lost, schema=schema)
+
+
+def older_row(schema: str, channel: str, number: int, bases: Iterable[int]) -> Refused | None:
+    """Decide whether the channel's row, which has come to `number`, is older than its workers'.
+
+    `bases` are the `Checkpoint_seqno` of these: one past a mark that was stored before. Somebody
+    has put back one table without the other.
+    """
+    known = max(bases, default=1) - 1
+    if known <= number:
+        return None
+    return refuse(ROW_OLDER, channel=channel, schema=schema, number=number, known=known)

@@ -184,7 +184,10 @@ class PositionTables:
         return self._rules.replace(_RULES_TEXT.of(rules))
 
     def channel_row(self, row: Row) -> ChannelRow:
-        """Parse a row of `select_channel`. Raises NeedsPersonError on another schema version."""
+        """Parse a row of `select_channel`.
+
+        Raises NeedsPersonError on another schema version, and for what mtsd did not write.
+        """
         stored = _CHANNELS.read(row)
         version = stored[_VERSION]
         if version not in KNOWN_VERSIONS:
@@ -194,8 +197,8 @@ class PositionTables:
         mark = LowWaterMark(
             stored[_NUMBER],
             _MARK.read(stored),
-            None if gtids is None else GtidSet.parse(gtids),
-            TemporaryTables.parse(stored[_TEMPORARY]),
+            None if gtids is None else self._relay_log_info.parsed(_EXECUTED, GtidSet.parse, gtids),
+            self._relay_log_info.parsed(_TEMPORARY, TemporaryTables.parse, stored[_TEMPORARY]),
         )
         ordered = version != UNORDERED_VERSION
         return ChannelRow(mark, stored[_WORKERS], stored[_SOURCE], stored[_DAEMON], ordered)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, Generic, Protocol, TypeVar
 
+from mtsd.apply.position.unreadable import parsed
 from mtsd.apply.sql import literals
 from mtsd.model.position import Position
 from mtsd.wire.exchange import Row
@@ -258,6 +259,13 @@ class ChannelTable:
         """Return the query for rows of the channel: for some `columns`, or all that are read."""
         return b"SELECT %b FROM %b%b%b" % (
             columns or self.table.selected, self.name, self.of_channel, condition,
+        )  # fmt: skip
+
+    def parsed(self, column: AnyColumn, parse: Callable[[str], Value], held: str) -> Value:
+        """Return the value of a text of this table. Raises UnreadableError."""
+        return parsed(
+            parse, held, schema=self._schema, channel=self._channel,
+            table=self.table.name, column=column.name,
         )  # fmt: skip
 
     def update(self, assignments: bytes, condition: bytes = b"") -> bytes:

@@ -173,7 +173,7 @@ class WorkerInfo:
         return self._table.select(_TOKEN.selected, _is(worker))
 
     def row(self, stored: Row) -> WorkerRow:
-        """Parse a row of `select`."""
+        """Parse a row of `select`. Raises NeedsPersonError for what mtsd did not write."""
         row = StoredRow(dict(zip((column.name for column in _READ), stored, strict=True)))
         last = SOURCE_POSITION.read(row)
         return WorkerRow(
@@ -181,9 +181,11 @@ class WorkerInfo:
             last if last.file else None,
             _CHECKPOINT.read(row),
             ExecutedGroups.from_bitmap(row[_BASE], row[_BITMAP]),
-            GtidSet.parse(row[_GTIDS]),
+            self._table.parsed(_GTIDS, GtidSet.parse, row[_GTIDS]),
             row[_TOKEN],
-            _aligned(row[_FIRST_GTID], row[_BASE]),
+            self._table.parsed(
+                _FIRST_GTID, lambda held: _aligned(held, row[_BASE]), row[_FIRST_GTID]
+            ),
         )
 
     def replace(self, row: WorkerRow) -> bytes:

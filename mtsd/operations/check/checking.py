@@ -19,7 +19,7 @@ from mtsd.operations.check.lines.column_lines import column_lines, zone_lines
 from mtsd.operations.check.lines.filter_lines import filter_lines
 from mtsd.operations.check.lines.line import Line
 from mtsd.operations.check.lines.misread_lines import misread_lines
-from mtsd.operations.check.lines.pair_lines import pair_lines
+from mtsd.operations.check.lines.pair_lines import collision_lines, pair_lines
 from mtsd.operations.check.lines.policy_lines import choice, commit_order_lines, policy_lines
 from mtsd.operations.check.lines.position_lines import position_lines, reach_lines
 from mtsd.operations.check.lines.refused_line import refused_line
@@ -140,6 +140,8 @@ def _lines(
                 yield Kind.POLICY_CHOSEN.line(policy=chosen.parallel_type, because=chosen.because)
         yield from policy_lines(settings, source.server, known_target, rules)
         named = as_on_target(source.server, rules)
+        if fold_case:
+            yield from collision_lines(named)
         known_source = replace(source, server=in_lower_case(named) if fold_case else named)
     if isinstance(target, Line):
         yield target

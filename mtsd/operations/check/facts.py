@@ -200,6 +200,8 @@ class PositionFacts:
     """What parallel_type = "auto" has come to for the channel."""
     handed_over: HandedOver | None = None
     """Who applies the source instead of the channel."""
+    unreadable: Refused | None = None
+    """Why the channel's rows cannot be read."""
 
     @property
     def xids_in_doubt(self) -> frozenset[XaXid]:

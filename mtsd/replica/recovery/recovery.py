@@ -10,7 +10,7 @@ from mtsd.apply.position.failed_groups import SkippedGroup, StoppedGroup
 from mtsd.apply.position.fencing import fence, release_locks
 from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.apply.position.lock_names import LockNames
-from mtsd.apply.position.position_schema import LOCK_TOKEN, TABLES, defect, lost_workers
+from mtsd.apply.position.position_schema import LOCK_TOKEN, TABLES, defect, lost_workers, older_row
 from mtsd.apply.position.position_tables import RECOVERY_ID, ChannelRow, PositionTables
 from mtsd.apply.position.prepared_table import PreparedRow
 from mtsd.apply.position.split_table import SPLIT
@@ -163,12 +163,14 @@ async def recover(
     # Only from here on does nothing change any more.
     channel = await read_channel(connection, tables) or channel
     rows = await read_workers(connection, tables)
-    lost = lost_workers(
+    refused = lost_workers(
         tables.schema, tables.channel, channel.mark.position, channel.workers,
         (row.id for row in rows),
+    ) or older_row(
+        tables.schema, tables.channel, channel.mark.number, (row.executed.base for row in rows)
     )  # fmt: skip
-    if lost is not None:
-        raise NeedsPersonError(str(lost))
+    if refused is not None:
+        raise NeedsPersonError(str(refused))
     mark = channel.mark
     executed = recovered(mark.number, (row.executed for row in rows))
     stopped, skipped = await read_failed(connection, tables)

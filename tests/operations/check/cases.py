@@ -11,6 +11,7 @@ from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.apply.position.position_tables import UNORDERED_VERSION
 from mtsd.apply.position.prepared_table import PreparedRow
 from mtsd.apply.position.target_identity import TargetIdentity
+from mtsd.apply.position.unreadable import UNREADABLE
 from mtsd.apply.session.pinning import CANNOT_LOG, CANNOT_PIN, Pinned
 from mtsd.apply.session.session_state import THREAD_ID
 from mtsd.apply.tables.table_columns import TableColumn, table_column
@@ -609,6 +610,20 @@ CASES = (
     Case(Kind.POSITION_ROW_LOST, "channel '' in mtsd.", target=tables(channel=None, remains=True)),
     Case(Kind.POSITION_WORKERS_LOST, "workers 1, 2: nothing", target=at(worker_count=2)),
     Case(
+        Kind.POSITION_UNREADABLE, "Executed_gtid_set of channel 'c' in mtsd.t holds 'x'",
+        target=tables(
+            channel=None,
+            unreadable=refuse(
+                UNREADABLE, column="Executed_gtid_set", channel="c", schema="mtsd", table="t",
+                held="x",
+            ),
+        ),
+    ),
+    Case(
+        Kind.POSITION_ROW_OLDER, "but to group 700 by slave_worker_info",
+        target=at(workers=(replace(PAST, executed=ExecutedGroups(701)),)),
+    ),
+    Case(
         Kind.POSITION_COPIED, f"another server, {SOURCE_UUID} (old:3306)",
         target=tables(home=TargetIdentity(SOURCE_UUID, "old:3306")),
     ),
@@ -926,7 +941,16 @@ CASES = (
         target=target({"div_precision_increment": "10"}),
     ),
     Case(
-        Kind.LOWER_CASE, "0 on the source, 1 on the target",
+        Kind.NAMES_COLLIDE, "2 tables of the source whose names",
+        source=source(tables=(MYISAM, replace(MYISAM, name="LOG"))),
+        target=target({"lower_case_table_names": "1"}),
+    ),
+    Case(
+        Kind.LOWER_CASE, "1 on the source, 0 on the target: a definition or statement with",
+        source=source({"lower_case_table_names": "1"}),
+    ),
+    Case(
+        Kind.LOWER_CASE, "0 on the source, 1 on the target: tables whose names",
         target=target({"lower_case_table_names": "1"}),
     ),
     Case(Kind.TIME_ZONES, "known by name on the target"),

@@ -127,8 +127,8 @@ ALWAYS = frozenset({
     "another source, and a repair to be done",
     "the same source on another channel", "in doubt, and its GTID tells",
     "in doubt, without transactions", "mirror to a target that writes a binlog",
-    "a position table is lost", "a worker's row is lost",
-    "killed while making the position tables",
+    "a position table is lost", "a worker's row is lost", "a text that mtsd did not write",
+    "the channel's row is from an older copy", "killed while making the position tables",
     "a place inside of an event",
 })  # fmt: skip
 """Those that run without --long too."""
@@ -452,6 +452,18 @@ def _(stage: Stage) -> None:
 def _(stage: Stage) -> None:
     stage.leave()
     stage.change(b"DELETE FROM mtsd.slave_worker_info")
+
+
+@situation("a text that mtsd did not write", Kind.POSITION_UNREADABLE)
+def _(stage: Stage) -> None:
+    stage.leave()
+    stage.change(b"UPDATE mtsd.slave_relay_log_info SET Executed_gtid_set = 'nonsense'")
+
+
+@situation("the channel's row is from an older copy", Kind.POSITION_ROW_OLDER)
+def _(stage: Stage) -> None:
+    stage.leave()
+    stage.change(b"UPDATE mtsd.slave_relay_log_info SET Group_number = Group_number - 2")
 
 
 @situation("killed while making the position tables")

@@ -5,6 +5,7 @@ from enum import unique
 from mtsd.apply.branches.branches import ATTACHED, UNLOGGED
 from mtsd.apply.branches.splitting_allowed import ON_MARIADB
 from mtsd.apply.position import position_schema, target_identity
+from mtsd.apply.position.unreadable import UNREADABLE
 from mtsd.apply.session import own_domain, pinning
 from mtsd.control import policy_advice
 from mtsd.operations.check.lines.line import KindOfLine, caution, error, ok, refusal, warning
@@ -419,6 +420,8 @@ class Kind(KindOfLine):
     POSITION_TABLES_PARTIAL = refusal("target position tables", position_schema.PARTIAL)
     POSITION_ROW_LOST = refusal("target position tables", position_schema.ROW_LOST)
     POSITION_WORKERS_LOST = refusal("target position tables", position_schema.WORKERS_LOST)
+    POSITION_ROW_OLDER = refusal("target position tables", position_schema.ROW_OLDER)
+    POSITION_UNREADABLE = refusal("target position tables", UNREADABLE)
     POSITION_TABLES_ALTERED = refusal("target position tables", position_schema.ALTERED)
     POSITION_TABLES_VERSION = refusal("target position tables", position_schema.VERSION)
     POSITION_TABLES_ENGINE = refusal("target position tables", position_schema.NO_TRANSACTIONS)
@@ -734,9 +737,15 @@ class Kind(KindOfLine):
     )
     LOWER_CASE = warning(
         "both lower_case_table_names",
-        "{source} on the source, {target} on the target: names that differ only in case may collide"
-        " or not be found",
+        "{source} on the source, {target} on the target: {why}",
         "set up the target with {source}; it cannot be changed later",
+    )
+    NAMES_COLLIDE = error(
+        "both lower_case_table_names",
+        "{count} of the source whose names differ only in case are one on the target: {tables};"
+        " what is to be created is there already (1050), or the rows of all are in one",
+        "set up the target with the source's lower_case_table_names, or rename or leave out all"
+        " but one of each ([filter] ignore_table goes by the name on the target, and so for all)",
     )
     TIME_ZONES = ok("both time zones", "{found}")
     NO_TIME_ZONES = warning(

@@ -1,11 +1,14 @@
 """Lines that compare the source with the target."""
 
+from collections import Counter
 from collections.abc import Iterator
+from typing import Final
 
 from mtsd.apply.session.own_domain import own_ahead, own_domain, shared_domain
 from mtsd.config import Earliest, Settings
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
+from mtsd.model.names import folded
 from mtsd.model.outcome.reason import Refused
 from mtsd.operations.check.decisions import (
     Decision,
@@ -204,6 +207,25 @@ _REFUSING = (
 """Switches that refuse something only where they are so on the source and on the target."""
 
 
+_KEEPS_CASE: Final = (
+    "a definition or statement with capitals in a name is not about the table whose rows come in"
+    " lower case: it stops the replica (1049, 1146), or does nothing where it says IF EXISTS"
+)
+_FOLDS_CASE: Final = (
+    "tables whose names differ only in case are one on the target, and views that name tables in"
+    " capitals have them in lower case"
+)
+
+
+def collision_lines(source: ServerFacts) -> Iterator[Line]:
+    """Yield the line about the source's tables that are one on a target that folds names."""
+    tables = [str(table) for table in source.tables]
+    names = Counter(map(folded, tables))
+    same = [table for table in tables if names[folded(table)] > 1]
+    if same:
+        yield Kind.NAMES_COLLIDE.line(count=counted(len(same), "table"), tables=listed(same))
+
+
 def _variables(source: ServerFacts, target: ServerFacts) -> Iterator[Line]:
     computing = () if source.variables.get("binlog_format", "ROW") == "ROW" else _COMPUTING
     for name, why in (*_DIFFERING, *computing):
@@ -216,7 +238,8 @@ def _variables(source: ServerFacts, target: ServerFacts) -> Iterator[Line]:
             yield Kind.VARIABLE_DIFFERS.line(name=name, source=found[0], target=found[1], why=why)
     cases = [server.number("lower_case_table_names") for server in (source, target)]
     if cases[0] != cases[1]:
-        yield Kind.LOWER_CASE.line(source=cases[0], target=cases[1])
+        why = _KEEPS_CASE if cases[1] == 0 else _FOLDS_CASE
+        yield Kind.LOWER_CASE.line(source=cases[0], target=cases[1], why=why)
 
 
 def _time_zones(source: ServerFacts, target: ServerFacts) -> Iterator[Line]:

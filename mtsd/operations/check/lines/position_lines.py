@@ -48,6 +48,9 @@ def position_lines(settings: Settings, target: TargetFacts) -> Iterator[Line]:
     if damaged is not None:
         yield refused_line(damaged)
         return
+    if facts.unreadable is not None:
+        yield refused_line(facts.unreadable)
+        return
     channel = facts.channel
     if channel is None:
         yield Kind.POSITION_TABLES_NEW.line(schema=schema)

@@ -15,11 +15,13 @@ from mtsd.apply.position.position_schema import (
 from mtsd.apply.position.position_tables import KNOWN_VERSIONS, PositionTables
 from mtsd.apply.position.prepared_table import PreparedRow
 from mtsd.apply.position.target_identity import TargetIdentity
+from mtsd.apply.position.unreadable import UnreadableError
 from mtsd.apply.position.worker_info import COLUMNS as WORKER_COLUMNS
 from mtsd.apply.sql import literals
 from mtsd.model.errors import ServerError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
+from mtsd.model.outcome.reason import Refused
 from mtsd.model.position import NOWHERE
 from mtsd.operations.check.facts import (
     ChannelFacts,
@@ -51,11 +53,15 @@ async def read_position(connection: Connection, tables: PositionTables) -> Posit
     chosen: ChosenPolicy | None = None
     home: TargetIdentity | None = None
     handed_over: HandedOver | None = None
+    unreadable: Refused | None = None
     try:
         existing = await read_tables(connection, tables)
         if existing.engines.keys() >= set(FIRST_TABLES):
-            channel = await _channel(connection, tables, existing)
-            if channel is None:
+            try:
+                channel = await _channel(connection, tables, existing)
+            except UnreadableError as error:
+                unreadable = error.refused
+            if channel is None and unreadable is None:
                 rows = await connection.query(tables.select_remains(existing.engines))
                 remains = bool(rows[0][0])
             channels = await read_channels(
@@ -92,6 +98,7 @@ async def read_position(connection: Connection, tables: PositionTables) -> Posit
         despite,
         chosen,
         handed_over,
+        unreadable,
     )
 
 
@@ -108,9 +115,10 @@ async def _channel(
     version, age = literals.number(found[0][0]), float(str(found[0][1]))
     if version not in KNOWN_VERSIONS:
         return ChannelFacts(version, _NOWHERE, (), "", "", age, ())
-    rows = await connection.query(tables.select_channel())
     known = list(found_tables.columns) == [column.name for column in WORKER_COLUMNS]
+    # A daemon that runs writes the mark first: read after it, its workers would be ahead of it.
     workers = await read_workers(connection, tables) if known else []
+    rows = await connection.query(tables.select_channel())
     doubts = await connection.query(tables.doubts.select())
     stopped: StoppedGroup | None = None
     skipped: tuple[SkippedGroup, ...] = ()
