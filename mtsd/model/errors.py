@@ -85,7 +85,9 @@ class ServerError(MtsdError):
         self._is_concealed = False
 
     def __str__(self) -> str:
-        return f"error {self.number} ({self.sqlstate}): {self.text}"
+        # One that is met before the login has none.
+        state = f" ({self.sqlstate})" if self.sqlstate else ""
+        return f"error {self.number}{state}: {self.text}"
 
     def conceal(self) -> None:
         """Leave out what the server quotes: a part of a statement that holds a password.

@@ -105,8 +105,9 @@ async def gtid_for(
     if await applier.records.has_executed(own):
         raise ApplyError(
             f"group {group.number}{group.end.as_ending}, has GTID {own}, which the target has"
-            " already executed, so it would skip the group: once all of the group's changes are"
-            " there, or have been applied manually, say so with"
+            " already executed, so it would skip the group. If the target's own replica, or another"
+            " mtsd, applies the same source, stop that first, and start again. Else, once all of"
+            " the group's changes are there, or have been applied manually, say so with"
             f" {FailedGroup.of(group).skip_command}, then start again",
             group=FailedGroup.of(group),
         )
