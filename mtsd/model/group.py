@@ -6,7 +6,7 @@ from typing import Final, final
 
 from mtsd.model.group_keys import NO_KEYS, GroupKeys
 from mtsd.model.gtid import Gtid, GtidSet
-from mtsd.model.position import NOWHERE, Position
+from mtsd.model.position import NOWHERE, LogFile, Position
 from mtsd.model.step import Step, row_events
 from mtsd.model.temporary_tables import TemporaryTables, TemporaryUse
 from mtsd.model.xa_xid import XaXid
@@ -235,5 +235,12 @@ class LargeGroup:
 
 
 StreamItem = (
-    Group | GroupOpened | GroupChunk | GroupClosed | GroupDropped | PositionReached | LargeGroup
+    Group
+    | GroupOpened
+    | GroupChunk
+    | GroupClosed
+    | GroupDropped
+    | PositionReached
+    | LogFile
+    | LargeGroup
 )

@@ -1,10 +1,13 @@
-"""A place in the source's binary log."""
+"""A place in the source's binary log, and the file that it is in."""
 
 import re
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 FIRST_EVENT = 4
 """The offset of the first event in a file, after the magic number."""
+BEGUN_UNKNOWN: Final = 0
+"""When a file was begun, where that is not known."""
 _LAST_OFFSET: Final = 2**64 - 1
 _FILE_POSITION: Final = re.compile(r"([^\s/\\:'\"`]{1,255}):([0-9]{1,20})")
 
@@ -47,6 +50,40 @@ class Position(NamedTuple):
 
 NOWHERE: Final = Position("", 0)
 """No place in a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """The file of the source's log that is read from here on, as its first event describes it.
+
+    A connection that begins in the middle of a file tells it, too.
+    """
+
+    name: str
+    begun: int
+    """When the source began it, in seconds since 1970: no other file of that name has the same."""
+
+
+class LogFiles:
+    """Knows the file of a place, and those that have been read since."""
+
+    __slots__ = ("_begun",)
+
+    def __init__(self, name: str, begun: int) -> None:
+        self._begun = {name: begun}
+
+    def begun(self, name: str) -> int:
+        """Return when a file was begun, in seconds since 1970; BEGUN_UNKNOWN if none was read."""
+        return self._begun.get(name, BEGUN_UNKNOWN)
+
+    def add(self, file: LogFile, place: Position) -> None:
+        """Note a file; those that come before that of `place` are forgotten."""
+        if not file.name:
+            # The log is inside a storage engine, in no files.
+            return
+        first = Position(place.file, 0)
+        kept = {name: at for name, at in self._begun.items() if Position(name, 0) >= first}
+        self._begun = kept | {file.name: file.begun}
 
 
 def parse_position(text: str) -> Position | None:

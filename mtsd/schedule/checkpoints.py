@@ -35,6 +35,7 @@ class Checkpoints:
             gaq.number == stored.number
             and gaq.position == stored.position
             and gaq.temporary is stored.temporary
+            and gaq.begun == stored.begun
         ):
             return None
         if (
@@ -42,6 +43,7 @@ class Checkpoints:
             and self.newest_change <= stored.number
             and gaq.position.file == stored.position.file
             and gaq.temporary is stored.temporary
+            and gaq.begun == stored.begun
             and gaq.knows_gtids == (stored.gtids is not None)
             and not self.are_urgent(checkpoint_group)
         ):

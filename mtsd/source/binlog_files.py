@@ -4,13 +4,14 @@ from collections.abc import Sequence
 
 from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.bytes.header import HEADER_SIZE
-from mtsd.model.error_numbers import ER
-from mtsd.model.errors import NeedsPersonError
-from mtsd.model.position import FIRST_EVENT
+from mtsd.model.error_numbers import ER, NOT_ALLOWED
+from mtsd.model.errors import NeedsPersonError, ServerError
+from mtsd.model.position import BEGUN_UNKNOWN, FIRST_EVENT
 from mtsd.source.source_state import BinlogFile
 from mtsd.wire.connection import Connection
 from mtsd.wire.dump_packets import COM_BINLOG_DUMP, MARIADB_CAPABILITY, dump, event_of
 from mtsd.wire.endpoint import Endpoint
+from mtsd.wire.failure import BUSY
 from mtsd.wire.framing import PacketFramer
 from mtsd.wire.neutral_session import make_neutral
 
@@ -95,6 +96,28 @@ class BinlogFileReader:
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
+
+
+async def read_begun(endpoint: Endpoint, file: str) -> int:
+    """Return when the source began a file, in seconds since 1970: the time of its first event.
+
+    BEGUN_UNKNOWN if a privilege is missing, the file was purged just now, or the user may have no
+    other connection: the one that there is goes on, and its dump says what is wrong.
+    Raises ServerError, ConnectionLostError, NeedsPersonError.
+    """
+    try:
+        reader = await BinlogFileReader.open(endpoint, BinlogFile(file, 0))
+        try:
+            events = await reader.read()
+        finally:
+            reader.close()
+    except ServerError as error:
+        if error.number not in {*NOT_ALLOWED, *BUSY, NO_EVENT}:
+            raise
+        return BEGUN_UNKNOWN
+    if not events or events[0][4] != EventType.FORMAT_DESCRIPTION_EVENT:
+        return BEGUN_UNKNOWN
+    return int.from_bytes(events[0][:4], "little")
 
 
 def _names(rotate: bytes, name: str) -> bool:

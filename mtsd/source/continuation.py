@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from mtsd.model.gtid import GtidSet
 from mtsd.model.outcome.reason import Reason, Refused, refuse
-from mtsd.model.position import Position
+from mtsd.model.position import BEGUN_UNKNOWN, LogFile, Position
 from mtsd.model.server import flavour_of_identity
 from mtsd.schedule.done.repair import Repair
+from mtsd.source.replaced_file import replaced
 from mtsd.source.source_state import BinlogFile, SourceState
 
 LONGEST_SET = 400
@@ -35,6 +36,8 @@ class ChannelPlace:
     """Whether `executed` covers every group, so that none is known by its number only."""
     repair: Repair | None = None
     """What has to be applied once more, in the order of that source."""
+    begun: int = BEGUN_UNKNOWN
+    """When that source began the file of `position`; see `LowWaterMark.begun`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +170,20 @@ def continuation(channel: ChannelPlace, source: SourceState) -> Way:
 def _by_gtid(channel: ChannelPlace, source: SourceState) -> ByGtid | Refused:
     if channel.gtids is None or not source.gtid_mode:
         return refuse(GTIDS_OFF)
+    other = _other_log(channel, source)
+    if other is not None:
+        return other
     gone = source.purged.minus(channel.gtids)
     return refuse(PURGED, missing=shown(gone)) if gone else ByGtid(channel.gtids)
+
+
+def _other_log(channel: ChannelPlace, source: SourceState) -> Refused | None:
+    """Refuse a log that is not the one that was read up to the position, as far as is known."""
+    position = channel.position
+    end = past_end(position, source.files or ())
+    if end is not None:
+        return refuse(PAST_END, position=position, end=end)
+    return replaced(position, channel.begun, LogFile(position.file, source.file_begun))
 
 
 def is_renamed(position: Position, source: SourceState) -> bool:
@@ -232,9 +247,9 @@ def _by_file(
         if by_gtid:
             return _by_gtid(channel, source)
         return refuse(RENAMED, position=position, first=source.files[0].name)
-    end = past_end(position, source.files)
-    if end is not None:
-        return refuse(PAST_END, position=position, end=end)
+    other = _other_log(channel, source)
+    if other is not None:
+        return other
     if any(file.name == position.file for file in source.files):
         never_read = _never_read(channel, source)
         if never_read:

@@ -10,6 +10,7 @@ from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import FIRST_EVENT, NOWHERE, Position
 from mtsd.model.server import Flavour
+from mtsd.source.binlog_files import read_begun
 from mtsd.source.gtids_before import read_gtids_before
 from mtsd.source.held_log import holds_its_log
 from mtsd.source.place import starts_inside_group
@@ -42,6 +43,9 @@ async def read_source_state(
         sizes = {each.name: each.size for each in state.files or ()}
         if state.gtid_mode and not state.by_gtid and file in sizes:
             state = replace(state, before_file=await gtids_before_file(connection, file))
+        if state.by_gtid and file in sizes:
+            # The dump may begin with another file, whose first event does not tell of this one.
+            state = replace(state, file_begun=await read_begun(connection.endpoint, file))
         inside = await starts_inside_group(connection.endpoint, start, sizes)
         state = replace(state, inside_group=inside)
     if inside or not state.gtid_mode or not isinstance(start, FilePosition):

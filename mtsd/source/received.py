@@ -6,8 +6,17 @@ Pure: it sees each item of the stream once, on its way from the grouper to the s
 from collections.abc import Iterable, Iterator, Sequence
 
 from mtsd.binlog.groups.grouper import Grouper
-from mtsd.model.group import Group, GroupClosed, GroupDropped, PositionReached, StreamItem
+from mtsd.model.errors import NeedsPersonError
+from mtsd.model.group import (
+    Group,
+    GroupClosed,
+    GroupDropped,
+    PositionReached,
+    StreamItem,
+)
 from mtsd.model.low_water_mark import LowWaterMark
+from mtsd.model.position import LogFile, LogFiles
+from mtsd.source.replaced_file import replaced
 
 
 class Received:
@@ -20,7 +29,13 @@ class Received:
         """Where reading would continue: after the last complete group."""
         self.gtids = mark.gtids.copy() if mark.gtids is not None else None
         """All their GTIDs and the earlier ones; None if unknown."""
+        self._log_files = LogFiles(mark.position.file, mark.begun)
         self._group_seen = False
+
+    @property
+    def begun(self) -> int:
+        """When the source began the file of `position`; see `LowWaterMark.begun`."""
+        return self._log_files.begun(self.position.file)
 
     def connected(self) -> None:
         """Note that what comes next is from another connection."""
@@ -29,7 +44,8 @@ class Received:
     def items(self, grouper: Grouper, events: Sequence[bytes]) -> Iterator[StreamItem]:
         """Yield the grouper's items for the events, without what has been received before.
 
-        Raises BinlogError as the grouper does.
+        Raises BinlogError as the grouper does, and NeedsPersonError before anything of a file that
+        has replaced one of the same name.
         """
         return self.noted(grouper, grouper.groups(events))
 
@@ -59,6 +75,11 @@ class Received:
                 self.position = item.end
                 if self.gtids is None and item.gtids is not None:
                     self.gtids = item.gtids.copy()
+            elif isinstance(item, LogFile):
+                refused = replaced(self.position, self._log_files.begun(item.name), item)
+                if refused is not None:
+                    raise NeedsPersonError(str(refused))
+                self._log_files.add(item, self.position)
             elif isinstance(item, GroupDropped):
                 self._group_seen = True
             yield item

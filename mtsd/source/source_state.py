@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
+from mtsd.model.position import BEGUN_UNKNOWN
 from mtsd.model.server import flavour_of_identity
 from mtsd.source.family import SOURCES
 
@@ -52,6 +53,8 @@ class SourceState:
     """Everything executed before that place, if that was asked for."""
     before_file: GtidSet | None = None
     """What the file that was asked about says is executed before it; None: not asked, not known."""
+    file_begun: int = BEGUN_UNKNOWN
+    """When that file was begun, in seconds since 1970, if that was asked for."""
 
     @property
     def privilege(self) -> str:

@@ -360,8 +360,9 @@ class SourceStream:
             executed = executed.union(self._executed)
         # Whether that covers everything is decided again after this run, if it matters.
         return ChannelPlace(
-            self.received.position, self.received.gtids, self._source_uuid, executed
-        )
+            self.received.position, self.received.gtids, self._source_uuid, executed,
+            begun=self.received.begun,
+        )  # fmt: skip
 
     def _disconnect(self) -> list[StreamItem]:
         dropped: list[StreamItem] = []

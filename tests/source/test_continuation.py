@@ -26,6 +26,7 @@ from mtsd.source.continuation import (
     adoption,
     continuation,
 )
+from mtsd.source.replaced_file import REPLACED
 from mtsd.source.source_state import BinlogFile, SourceState, mariadb_state
 from tests.source.small_world import A_FILE, TRANSACTIONS, U, World, gtids, place, worlds
 
@@ -179,6 +180,18 @@ def test_a_mariadb_is_read_by_gtid_as_soon_as_that_is_known() -> None:
     assert continuation(without_file, MARIADB) == continuation(known, MARIADB)
     without_files = replace(MARIADB, files=None)
     assert continuation(known, without_files) == continuation(known, MARIADB)
+
+
+def test_a_mariadb_is_asked_for_the_file_that_its_dump_may_pass_over() -> None:
+    known = replace(mariadb_channel("0-1-80,7-1-5"), begun=100)
+    assert isinstance(continuation(known, replace(MARIADB, file_begun=100)), ByGtid)
+    for refused, reason in (
+        (continuation(known, replace(MARIADB, file_begun=101)), REPLACED),
+        (continuation(replace(known, position=Position("binlog.000004", 901)), MARIADB), PAST_END),
+        (continuation(replace(known, position=Position("binlog.000006", 4)), MARIADB), PAST_END),
+    ):
+        assert isinstance(refused, Refused)
+        assert refused.reason is reason
 
 
 def test_a_mariadb_without_files_is_read_by_gtid_alone() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from mtsd.apply.position.handed_over_table import HANDED_OVER
 from mtsd.apply.position.last_stop_table import LAST_STOP
+from mtsd.apply.position.mark_table import MARKS
 from mtsd.apply.position.policy_table import CHOSEN_POLICY
 from mtsd.apply.position.worker_info import COLUMNS
 from mtsd.model.error_numbers import ER
@@ -19,6 +20,11 @@ PREPARED = "slave_prepared_transaction"
 SPLIT_BRANCHES = "slave_split_branch"
 DESPITE_EXECUTED = "slave_despite_executed"
 IDENTITY = "slave_target_identity"
+COLUMNS_OF = {
+    "slave_worker_info": tuple(column.name for column in COLUMNS),
+    MARKS.name: tuple(column.name for column in MARKS.columns),
+}
+"""Those of the tables of which every start reads all: no other ones are understood."""
 LOCK_TOKEN = "slave_lock_token"  # noqa: S105 - the name of a table
 """Made before all others, as their locks have it in their names."""
 TABLES = (
@@ -48,7 +54,7 @@ NO_TRANSACTIONS = Reason(
     "stop the daemon, and ALTER TABLE … ENGINE = InnoDB",
 )
 ALTERED = Reason(
-    "the columns of {schema}.slave_worker_info are not those that mtsd has created: {columns}",
+    "the columns of {schema}.{table} are not those that mtsd has created: {columns}",
     "restore its definition, or set [target] schema to another one",
 )
 ROW_LOST = Reason(
@@ -81,11 +87,11 @@ VERSION = Reason(
 
 
 def defect(
-    schema: str, engines: Mapping[str, str], columns: Sequence[str], *, filled: bool
+    schema: str, engines: Mapping[str, str], columns: Mapping[str, Sequence[str]], *, filled: bool
 ) -> Refused | None:
     """Decide what prevents mtsd from using the existing tables.
 
-    `engines`: by table, of the `TABLES` that exist; `columns`: those of slave_worker_info;
+    `engines`: by table, of the `TABLES` that exist; `columns`: those of the tables in `COLUMNS_OF`;
     `filled`: whether any of the tables has a row. None if all is well, or what is missing can be
     created: a first start may have been killed while it created them.
     """
@@ -95,8 +101,9 @@ def defect(
     others = [name for name, engine in engines.items() if engine.upper() != "INNODB"]
     if others:
         return refuse(NO_TRANSACTIONS, tables=", ".join(sorted(others)), schema=schema)
-    if TABLES[0] in engines and list(columns) != [column.name for column in COLUMNS]:
-        return refuse(ALTERED, schema=schema, columns=", ".join(columns))
+    for table, created in COLUMNS_OF.items():
+        if table in engines and tuple(columns[table]) != created:
+            return refuse(ALTERED, schema=schema, table=table, columns=", ".join(columns[table]))
     return None
 
 

@@ -13,8 +13,19 @@ from mtsd.apply.position.handed_over_table import HandedOverTable
 from mtsd.apply.position.in_doubt_table import InDoubtTable
 from mtsd.apply.position.last_stop_table import LastStopTable
 from mtsd.apply.position.lock_names import TokenTable
+from mtsd.apply.position.mark_table import (
+    DAEMON,
+    MARKS,
+    NUMBER,
+    SCHEMA,
+    SOURCE,
+    WORKERS,
+    mark_in,
+    mark_values,
+)
 from mtsd.apply.position.policy_table import PolicyTable
 from mtsd.apply.position.position_schema import (
+    COLUMNS_OF,
     PROVING,
     RULES_TABLE,
     TABLES,
@@ -24,26 +35,18 @@ from mtsd.apply.position.prepared_table import PreparedTable
 from mtsd.apply.position.split_table import SplitTable
 from mtsd.apply.position.table_declaration import (
     CHANNEL,
-    NAME_COLUMN,
     ONE_A_CHANNEL,
     ChannelTable,
-    Pair,
-    PositionColumns,
     Table,
-    moment,
     text,
-    text_or_null,
-    whole,
 )
 from mtsd.apply.position.target_identity import IdentityTable
 from mtsd.apply.position.worker_info import WorkerInfo, present
 from mtsd.apply.session.family import MYSQL, TargetFamily
 from mtsd.apply.sql import literals
 from mtsd.model.errors import NeedsPersonError
-from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.outcome.reason import refuse
-from mtsd.model.temporary_tables import TemporaryTables
 from mtsd.schedule.done.worker_row import WorkerRow
 from mtsd.wire.exchange import Row
 
@@ -57,27 +60,6 @@ SHOWN_VERSIONS = " and ".join(map(str, sorted(KNOWN_VERSIONS)))
 RECOVERY_ID = 0
 """The Id of the row that holds what a restart found proven by all rows."""
 
-
-_NUMBER = whole("Group_number")
-_EXECUTED = text_or_null("Executed_gtid_set", "LONGTEXT")
-_TEMPORARY = text(
-    "Temporary_tables", "LONGTEXT NOT NULL COMMENT 'open on the source; empty: not known'"
-)
-_WORKERS = whole("Number_of_workers", "INT UNSIGNED")
-_SOURCE = text("Source_uuid", "CHAR(36) NOT NULL")
-_DAEMON = text("Daemon_uuid", "CHAR(36) NOT NULL")
-_VERSION = whole("Schema_version", "INT UNSIGNED")
-_MARK = PositionColumns(
-    text("Master_log_name", f"{NAME_COLUMN} COMMENT 'of the low-water mark, as is the rest'"),
-    whole("Master_log_pos"),
-)
-_CHANNELS = Table(
-    "slave_relay_log_info",
-    (
-        ONE_A_CHANNEL, _MARK.file, _MARK.offset, _NUMBER, _EXECUTED, _TEMPORARY, _WORKERS,
-        _SOURCE, _DAEMON, _VERSION, moment("Updated_at", changes=True, is_read=False),
-    ),
-)  # fmt: skip
 
 _RULES_TEXT = text("Rules", "LONGTEXT NOT NULL COMMENT 'the section [filter], as JSON'")
 _RULES = Table(RULES_TABLE, (ONE_A_CHANNEL, _RULES_TEXT))
@@ -111,7 +93,7 @@ class PositionTables:
         self.last_stop = LastStopTable(schema, channel)
         self.policy = PolicyTable(schema, channel)
         self.handed_over = HandedOverTable(schema, channel)
-        self._relay_log_info = ChannelTable(_CHANNELS, schema, channel)
+        self._relay_log_info = ChannelTable(MARKS, schema, channel)
         self._rules = ChannelTable(_RULES, schema, channel)
         self.despite = DespiteTable(schema, channel)
 
@@ -145,6 +127,14 @@ class PositionTables:
             % (literals.text(self.schema), b",".join(literals.text(name) for name in TABLES))
         )
 
+    def select_columns(self) -> bytes:
+        """Return the query for table and name of each column of COLUMNS_OF, in order."""
+        return (
+            b"SELECT table_name, column_name FROM information_schema.columns WHERE table_schema=%b"
+            b" AND table_name IN (%b) ORDER BY ordinal_position"
+            % (literals.text(self.schema), b",".join(map(literals.text, COLUMNS_OF)))
+        )
+
     def select_any(self, table: str) -> bytes:
         """Return a query that returns one row if a table of `select_tables` has any."""
         return b"SELECT 1 FROM %b.%b LIMIT 1" % (literals.name(self.schema), literals.name(table))
@@ -176,7 +166,7 @@ class PositionTables:
             filters = b"COALESCE(%b,'')" % _RULES_TEXT.quoted
             joined = b" LEFT JOIN %b USING (%b)" % (self._rules.name, CHANNEL.quoted)
         return b"SELECT %b,%b,%b FROM %b%b" % (
-            CHANNEL.quoted, _SOURCE.quoted, filters, self._relay_log_info.name, joined,
+            CHANNEL.quoted, SOURCE.quoted, filters, self._relay_log_info.name, joined,
         )  # fmt: skip
 
     def replace_rules(self, rules: str) -> bytes:
@@ -188,35 +178,29 @@ class PositionTables:
 
         Raises NeedsPersonError on another schema version, and for what mtsd did not write.
         """
-        stored = _CHANNELS.read(row)
-        version = stored[_VERSION]
+        stored = MARKS.read(row)
+        version = stored[SCHEMA]
         if version not in KNOWN_VERSIONS:
             refused = refuse(VERSION, schema=self.schema, version=version, known=SHOWN_VERSIONS)
             raise NeedsPersonError(str(refused))
-        gtids = stored[_EXECUTED]
-        mark = LowWaterMark(
-            stored[_NUMBER],
-            _MARK.read(stored),
-            None if gtids is None else self._relay_log_info.parsed(_EXECUTED, GtidSet.parse, gtids),
-            self._relay_log_info.parsed(_TEMPORARY, TemporaryTables.parse, stored[_TEMPORARY]),
-        )
+        mark = mark_in(self._relay_log_info, stored)
         ordered = version != UNORDERED_VERSION
-        return ChannelRow(mark, stored[_WORKERS], stored[_SOURCE], stored[_DAEMON], ordered)
+        return ChannelRow(mark, stored[WORKERS], stored[SOURCE], stored[DAEMON], ordered)
 
     def insert_channel(self, row: ChannelRow) -> bytes:
         """Return the statement that creates the channel's row."""
         return self._relay_log_info.insert(
-            *_mark(row.mark),
-            _WORKERS.of(row.workers),
-            _SOURCE.of(row.source_uuid),
-            _DAEMON.of(row.daemon_uuid),
-            _VERSION.of(SCHEMA_VERSION),
+            *mark_values(row.mark),
+            WORKERS.of(row.workers),
+            SOURCE.of(row.source_uuid),
+            DAEMON.of(row.daemon_uuid),
+            SCHEMA.of(SCHEMA_VERSION),
         )
 
     def update_mark(self, mark: LowWaterMark) -> bytes:
         """Return the statement of a checkpoint, before `present`; it never moves the mark back."""
         return self._relay_log_info.update(
-            literals.assignments(_mark(mark)), b" AND %b<=%d" % (_NUMBER.quoted, mark.number)
+            literals.assignments(mark_values(mark)), b" AND %b<=%d" % (NUMBER.quoted, mark.number)
         )
 
     def present(self) -> bytes:
@@ -225,16 +209,16 @@ class PositionTables:
 
     def update_workers(self, workers: int) -> bytes:
         """Return the statement that records the number of workers before they begin."""
-        return self._relay_log_info.update(_WORKERS.equals(workers))
+        return self._relay_log_info.update(WORKERS.equals(workers))
 
     def update_daemon(self, daemon_uuid: str) -> bytes:
         """Return the statement by which the channel becomes another replica's."""
-        return self._relay_log_info.update(_DAEMON.equals(daemon_uuid))
+        return self._relay_log_info.update(DAEMON.equals(daemon_uuid))
 
     def update_ordered(self, *, ordered: bool) -> bytes:
         """Return the statement that records whether no executed group lacks an earlier one."""
         version = SCHEMA_VERSION if ordered else UNORDERED_VERSION
-        return self._relay_log_info.update(_VERSION.equals(version))
+        return self._relay_log_info.update(SCHEMA.equals(version))
 
     def forget(self) -> list[bytes]:
         """Return the statements that remove everything known about the channel."""
@@ -275,12 +259,3 @@ class PositionTables:
     def advanced(self, row: WorkerRow) -> list[bytes]:
         """Return the statements that a transaction ends with which may have deleted the row."""
         return [self.workers.update(row), self.workers.present(row)]
-
-
-def _mark(mark: LowWaterMark) -> list[Pair]:
-    return [
-        *_MARK.of(mark.position),
-        _NUMBER.of(mark.number),
-        _EXECUTED.of(None if mark.gtids is None else str(mark.gtids)),
-        _TEMPORARY.of(mark.temporary.text()),
-    ]

@@ -156,14 +156,6 @@ class WorkerInfo:
             keys = "PRIMARY KEY (`Token`),\n  UNIQUE KEY (`Channel_name`, `Id`)"
         return Table(_TABLE, COLUMNS, keys).definition(self._schema)
 
-    def select_columns(self) -> bytes:
-        """Return the query for the table's column names in order, one per row."""
-        return (
-            b"SELECT column_name FROM information_schema.columns WHERE table_schema=%b"
-            b" AND table_name=%b ORDER BY ordinal_position"
-            % (literals.text(self._schema), literals.text(_TABLE))
-        )
-
     def select(self) -> bytes:
         """Return the query for all workers' rows, for `row`."""
         return self._table.select(b",".join(column.selected for column in _READ))

@@ -33,7 +33,7 @@ from mtsd.filter.filter import UNFILTERED, Filter
 from mtsd.model.errors import BinlogError
 from mtsd.model.group import GroupDropped, GroupKind, PositionReached, StreamItem
 from mtsd.model.gtid import Gtid
-from mtsd.model.position import Position
+from mtsd.model.position import LogFile, Position
 from mtsd.model.step import StatementKind
 from mtsd.model.temporary_tables import NOT_KNOWN, TemporaryTables
 
@@ -253,9 +253,9 @@ class Grouper:
                 yield PositionReached(self.position)
         elif code == EventType.FORMAT_DESCRIPTION_EVENT:
             yield from self.abandon()
-            created = self._described(event)
+            known = self._temporary.after_start() if self._described(event) and in_file else None
+            yield LogFile(self._reader.file, int.from_bytes(event[:4], "little"))
             if in_file:
-                known = self._temporary.after_start() if created else None
                 yield PositionReached(self.position, temporary=known)
         elif code in dialect.previous_gtids:
             if self._group is not None:

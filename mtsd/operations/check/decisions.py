@@ -162,6 +162,7 @@ def state_of(source: SourceFacts) -> SourceState:
             without_files=bool(variables.get("binlog_storage_engine")),
             inside_group=source.starts_inside_group,
             before=source.before,
+            file_begun=source.file_begun,
         )
     gtid_mode = variables.get("gtid_mode") == "ON"
 
@@ -178,6 +179,7 @@ def state_of(source: SourceFacts) -> SourceState:
         inside_group=source.starts_inside_group,
         before=source.before,
         before_file=source.before_file,
+        file_begun=source.file_begun,
     )
 
 
@@ -238,4 +240,6 @@ def _channel(channel: ChannelFacts, target: TargetFacts) -> ChannelPlace:
         executed = mark.gtids.union(gtids_beyond(mark, channel.workers, applied))
     repair = repair_left(channel, judgements)
     shown = any(verdict is Verdict.SHOWS_ITSELF for _, verdict in judgements)
-    return ChannelPlace(mark.position, mark.gtids, channel.source_uuid, executed, not shown, repair)
+    return ChannelPlace(
+        mark.position, mark.gtids, channel.source_uuid, executed, not shown, repair, mark.begun
+    )

@@ -15,6 +15,7 @@ from mtsd.apply.tables.table_columns import TableColumn
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.outcome.reason import Refused
+from mtsd.model.position import BEGUN_UNKNOWN
 from mtsd.model.server import Flavour, ServerVersion, identity_of
 from mtsd.model.xa_xid import XaXid
 from mtsd.replica.guards.circles import Feeding
@@ -149,6 +150,8 @@ class SourceFacts:
     """Schemas with positions that the user may not read."""
     before_file: GtidSet | None = None
     """MySQL: the GTIDs with which the file of the position begins; None if not known."""
+    file_begun: int = BEGUN_UNKNOWN
+    """When that file was begun, in seconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +180,7 @@ class PositionFacts:
 
     engines: Mapping[str, str]
     """Engine by table, of those that exist."""
-    columns: tuple[str, ...]
+    columns: Mapping[str, Sequence[str]]
     """Those of slave_worker_info."""
     filled: bool
     """Whether any table has a row, if not all tables exist."""

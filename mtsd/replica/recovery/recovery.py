@@ -10,7 +10,14 @@ from mtsd.apply.position.failed_groups import SkippedGroup, StoppedGroup
 from mtsd.apply.position.fencing import fence, release_locks
 from mtsd.apply.position.in_doubt_table import InDoubt
 from mtsd.apply.position.lock_names import LockNames
-from mtsd.apply.position.position_schema import LOCK_TOKEN, TABLES, defect, lost_workers, older_row
+from mtsd.apply.position.position_schema import (
+    COLUMNS_OF,
+    LOCK_TOKEN,
+    TABLES,
+    defect,
+    lost_workers,
+    older_row,
+)
 from mtsd.apply.position.position_tables import RECOVERY_ID, ChannelRow, PositionTables
 from mtsd.apply.position.prepared_table import PreparedRow
 from mtsd.apply.position.split_table import SPLIT
@@ -91,7 +98,7 @@ class ExistingTables:
     """The existing position tables, in the form that `defect` needs."""
 
     engines: dict[str, str]
-    columns: tuple[str, ...]
+    columns: Mapping[str, Sequence[str]]
     filled: bool
 
 
@@ -112,13 +119,15 @@ async def read_tables(connection: Connection, tables: PositionTables) -> Existin
     """Query the position tables. Raises ServerError, ConnectionLostError."""
     rows = await connection.query(tables.select_tables())
     engines = {str(name): str(engine) for name, engine in rows}
-    columns = await connection.query(tables.workers.select_columns())
+    columns: dict[str, list[str]] = {table: [] for table in COLUMNS_OF}
+    for table, column in await connection.query(tables.select_columns()):
+        columns[str(table)].append(str(column))
     filled = False
     if len(engines) != len(TABLES):
         # A start that was killed may have left the token alone.
         telling_ones = [name for name in engines if name != LOCK_TOKEN]
         filled = any([await connection.query(tables.select_any(name)) for name in telling_ones])
-    return ExistingTables(engines, tuple(str(name) for (name,) in columns), filled)
+    return ExistingTables(engines, columns, filled)
 
 
 @understood("target")

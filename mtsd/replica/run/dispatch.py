@@ -20,6 +20,7 @@ from mtsd.model.group import (
 )
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.outcome.failed_group import FailedGroup
+from mtsd.model.position import LogFile
 from mtsd.model.pulse import Wait
 from mtsd.model.temporary_tables import (
     NOT_KNOWN,
@@ -193,6 +194,8 @@ class Dispatcher:
             if not await self._streamed.split(item.group):
                 await self._group(item.group)
             self.commit_time = None
+        elif isinstance(item, LogFile):
+            self._coordinator.scheduler.gaq.read_file(item)
         elif not isinstance(item, Group):
             if item.temporary is not None:
                 self._lost.only(item.temporary.by_thread)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from mtsd.model.group import Group
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
-from mtsd.model.position import Position
+from mtsd.model.position import LogFile, LogFiles, Position
 from mtsd.model.temporary_tables import TemporaryTables
 
 _Entry = tuple[Position, Gtid | None, int]
@@ -33,6 +33,7 @@ class GroupAssignedQueue:
         self._position = mark.position
         self._gtids = mark.gtids.copy() if mark.gtids is not None else None
         self._temporary = mark.temporary
+        self._log_files = LogFiles(mark.position.file, mark.begun)
         self.newest = mark.number
         """The number of the newest group that has entered."""
 
@@ -48,6 +49,11 @@ class GroupAssignedQueue:
     def position(self) -> Position:
         """The low-water mark's position."""
         return self._position
+
+    @property
+    def begun(self) -> int:
+        """When the source began the file of the low-water mark; see `LowWaterMark.begun`."""
+        return self._log_files.begun(self._position.file)
 
     @property
     def temporary(self) -> TemporaryTables:
@@ -72,7 +78,7 @@ class GroupAssignedQueue:
     def mark(self) -> LowWaterMark:
         """Return the low-water mark with a copy of its GTID set."""
         gtids = self._gtids.copy() if self._gtids is not None else None
-        return LowWaterMark(self._number, self._position, gtids, self._temporary)
+        return LowWaterMark(self._number, self._position, gtids, self._temporary, self.begun)
 
     def enter(self, group: Group, *, done: bool = False) -> None:
         """Add the next group of the stream. Raises ValueError if a number was left out."""
@@ -101,6 +107,10 @@ class GroupAssignedQueue:
     def is_committed(self, number: int) -> bool:
         """Return whether a group that has entered has committed."""
         return number <= self._number or number in self._done
+
+    def read_file(self, file: LogFile) -> None:
+        """Note in which file the stream is."""
+        self._log_files.add(file, self._position)
 
     def reach(
         self, position: Position, gtids: GtidSet | None, temporary: TemporaryTables | None = None

@@ -28,7 +28,7 @@ from mtsd.model.group import (
     PositionReached,
     StreamItem,
 )
-from mtsd.model.position import Position
+from mtsd.model.position import LogFile, Position
 from mtsd.model.step import (
     Intvar,
     IntvarKind,
@@ -227,7 +227,9 @@ def test_whose_threads_are_known_to_have_no_temporary_tables(recording: Recordin
     def connected(*, created: int) -> list[StreamItem]:
         nonlocal reader
         reader = grouper(temporary=reader.temporary)
-        return list(reader.groups([description_of(recording, created=created)]))
+        file, *items = reader.groups([description_of(recording, created=created)])
+        assert file == LogFile("f.000001", int.from_bytes(recording.raw[0][:4], "little"))
+        return items
 
     behind = Position("f.000001", 4 + len(recording.raw[0]))
     assert connected(created=0) == []
@@ -506,6 +508,7 @@ def test_a_description_in_the_middle_of_a_group(recording: Recording) -> None:
     assert [type(item) for item in items if not isinstance(item, GroupChunk)] == [
         GroupOpened,
         GroupDropped,
+        LogFile,
         PositionReached,
     ]
     assert not list(reader.abandon())
@@ -540,7 +543,8 @@ def test_artificial_events_do_not_move_the_position(recording: Recording) -> Non
     description = recording.raw[0][:13] + bytes(4) + recording.raw[0][17:-4]
     description += crc32(description).to_bytes(4, "little")
     reader = grouper()
-    assert list(reader.groups([rotate, description])) == []
+    begun = int.from_bytes(description[:4], "little")
+    assert list(reader.groups([rotate, description])) == [LogFile("f.000005", begun)]
     assert reader.position == Position("f.000005", 777)
     with pytest.raises(BinlogError, match="checksum mismatch"):
         # The description said that events have checksums.

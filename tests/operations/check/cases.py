@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from mtsd.apply.position.failed_groups import StoppedGroup
 from mtsd.apply.position.handed_over_table import HandedOver
 from mtsd.apply.position.in_doubt_table import InDoubt
+from mtsd.apply.position.position_schema import COLUMNS_OF
 from mtsd.apply.position.position_tables import UNORDERED_VERSION
 from mtsd.apply.position.prepared_table import PreparedRow
 from mtsd.apply.position.target_identity import TargetIdentity
@@ -526,6 +527,10 @@ CASES = (
         target=at(), source=replace(SOURCE, before_file=GtidSet.parse(f"{SOURCE_UUID}:1-9")),
     ),
     Case(
+        Kind.POSITION_FILE_REPLACED, "begun at 1970-01-01 00:00:01 UTC, this one at",
+        target=at(begun=1), source=replace(SOURCE, file_begun=2),
+    ),
+    Case(
         Kind.POSITION_BY_GTID, "gtid_mode is not ON", target=at(position=Position("", 0)),
         source=source({"gtid_mode": "OFF"}),
     ),
@@ -631,7 +636,10 @@ CASES = (
         Kind.TARGET_MOVED, "was old:3306 at",
         target=tables(home=TargetIdentity(TARGET_UUID, "old:3306")),
     ),
-    Case(Kind.POSITION_TABLES_ALTERED, "Id, More", target=tables(columns=("Id", "More"))),
+    Case(
+        Kind.POSITION_TABLES_ALTERED, "mtsd.slave_relay_log_info are not those",
+        target=tables(columns={**COLUMNS_OF, "slave_relay_log_info": ("Id", "More")}),
+    ),
     Case(Kind.POSITION_TABLES_VERSION, "version 99", target=at(schema_version=99)),
     Case(
         Kind.POSITION_TABLES_ENGINE, "slave_worker_info in mtsd are not InnoDB",

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from mtsd.apply.position.position_schema import COLUMNS_OF
 from mtsd.apply.position.position_tables import SCHEMA_VERSION
-from mtsd.apply.position.worker_info import COLUMNS
 from mtsd.config import Settings
 from mtsd.config.settings import SourceSettings
 from mtsd.config.start import Earliest, Start
@@ -105,12 +105,12 @@ CHANNEL = ChannelFacts(
     age=1.0,
     in_doubt=(),
 )
-NO_POSITION = PositionFacts({}, (), False, (), None, "", None)
+NO_POSITION = PositionFacts({}, {}, False, (), None, "", None)
 POSITION = PositionFacts(
     engines=dict.fromkeys(
         ("slave_worker_info", "slave_relay_log_info", "slave_in_doubt"), "InnoDB"
     ),
-    columns=tuple(column.name for column in COLUMNS),
+    columns=COLUMNS_OF,
     filled=False,
     channels=(Channel("", SOURCE_UUID),),
     channel=CHANNEL,
@@ -149,10 +149,12 @@ def at(
     *,
     position: Position = CHANNEL.mark.position,
     gtids: str | None = str(CHANNEL.mark.gtids),
+    begun: int = 0,
     **changed: object,
 ) -> TargetFacts:
     """Return the good target with a position of the channel, spoiled."""
-    mark = LowWaterMark(7, position, None if gtids is None else GtidSet.parse(gtids))
+    known = None if gtids is None else GtidSet.parse(gtids)
+    mark = LowWaterMark(7, position, known, begun=begun)
     channel = replace(CHANNEL, mark=mark, **changed)  # type: ignore[arg-type]
     return replace(TARGET, position=replace(POSITION, channel=channel))
 

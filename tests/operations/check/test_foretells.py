@@ -271,6 +271,11 @@ def _(stage: Stage) -> None:
     stage.source.sql("FLUSH BINARY LOGS; DROP DATABASE b; DROP DATABASE c; DROP DATABASE d")
 
 
+@situation("the source was restored, and has written more", Kind.POSITION_FILE_REPLACED)
+def _(stage: Stage) -> None:
+    stage.leave(replace(stage.mark, begun=1))
+
+
 @situation("the source was reset, without GTIDs", Kind.POSITION_PAST_END)
 def _(stage: Stage) -> None:
     set_gtid_mode(stage.source, "OFF")
@@ -424,7 +429,7 @@ def _(stage: Stage) -> None:
 @situation("position tables with another column", Kind.POSITION_TABLES_ALTERED)
 def _(stage: Stage) -> None:
     stage.leave()
-    stage.change(b"ALTER TABLE mtsd.slave_worker_info ADD COLUMN More INT")
+    stage.change(b"ALTER TABLE mtsd.slave_relay_log_info DROP COLUMN Master_log_begun")
 
 
 @situation("position tables of a later version", Kind.POSITION_TABLES_VERSION)

@@ -150,6 +150,43 @@ def test_a_source_that_was_reset(tmp_path: Path) -> None:
         assert "mtsd position set" in said
 
 
+@pytest.mark.parametrize("options", [GTIDS, NO_GTIDS])
+def test_a_source_that_has_written_more_than_it_has_lost(options: Options, tmp_path: Path) -> None:
+    """Its files have the same names, and their offsets and its GTIDs come a second time."""
+    with replicated(options, tmp_path) as (pair, daemon):
+        pair.source.sql("INSERT INTO a.t VALUES (2)")
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        # A log that is begun in the same second is not told apart.
+        pair.source.sql("SET timestamp = 1000000000; RESET BINARY LOGS AND GTIDS")
+        # An event begins at the position in this one, too.
+        pair.source.sql("SET sql_log_bin = 0; DROP DATABASE a")
+        pair.source.sql(BEGUN)
+        for number in range(3, 9):
+            pair.source.sql(f"INSERT INTO a.t VALUES ({number})")
+        said = failure(daemon)
+        assert "the source's binlog.000001 is not the file of this name that was read" in said
+        assert "this one at 2001-09-09 01:46:40 UTC" in said
+        assert count(pair.target) == [(2, 2, 2)]
+        # A person has looked.
+        file, offset, _ = pair.source.binlog_end()
+        command(daemon, "position", "set", f"{file}:{offset}", "--forward")
+        pair.source.sql("INSERT INTO a.t VALUES (9)")
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0, daemon.last_words()
+        assert count(pair.target) == [(3, 3, 9)]
+        # A crash leaves the file the one that it was.
+        pair.source.kill()
+        pair.source.start()
+        pair.source.sql("INSERT INTO a.t VALUES (10)")
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0, daemon.last_words()
+        assert count(pair.target) == [(4, 4, 10)]
+
+
 def test_a_log_that_is_read_from_a_later_file_on_was_not_begun_anew(tmp_path: Path) -> None:
     """What comes before that file counts as read, from its first byte on."""
     with Pair(GTIDS, GTIDS) as pair:

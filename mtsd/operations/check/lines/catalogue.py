@@ -14,7 +14,7 @@ from mtsd.replica.guards import circles, handed_over, lenient_target, own_replic
 from mtsd.replica.guards.executed_beyond import EXECUTED_BEYOND
 from mtsd.replica.guards.one_channel import MEETING, ON_ANOTHER_CHANNEL
 from mtsd.replica.recovery import verdict
-from mtsd.source import continuation, handshake, start
+from mtsd.source import continuation, handshake, replaced_file, start
 from mtsd.wire import neutral_session, traits
 
 
@@ -393,6 +393,7 @@ class Kind(KindOfLine):
     )
     POSITION_PAST_END = refusal("source position", continuation.PAST_END)
     POSITION_REWRITTEN = refusal("source position", continuation.REWRITTEN)
+    POSITION_FILE_REPLACED = refusal("source position", replaced_file.REPLACED)
     POSITION_RENAMED = refusal("source position", continuation.RENAMED)
     POSITION_WITHOUT_GTIDS = warning(
         "source position",

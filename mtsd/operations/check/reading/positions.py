@@ -5,6 +5,7 @@ from mtsd.apply.position.handed_over_table import HANDED_OVER, HandedOver
 from mtsd.apply.position.lock_names import CHANNEL, read_locks
 from mtsd.apply.position.policy_table import CHOSEN_POLICY
 from mtsd.apply.position.position_schema import (
+    COLUMNS_OF,
     DESPITE_EXECUTED,
     FIRST_TABLES,
     IDENTITY,
@@ -16,7 +17,6 @@ from mtsd.apply.position.position_tables import KNOWN_VERSIONS, PositionTables
 from mtsd.apply.position.prepared_table import PreparedRow
 from mtsd.apply.position.target_identity import TargetIdentity
 from mtsd.apply.position.unreadable import UnreadableError
-from mtsd.apply.position.worker_info import COLUMNS as WORKER_COLUMNS
 from mtsd.apply.sql import literals
 from mtsd.model.errors import ServerError
 from mtsd.model.gtid import GtidSet
@@ -43,7 +43,7 @@ _NOWHERE = LowWaterMark(0, NOWHERE, None)
 async def read_position(connection: Connection, tables: PositionTables) -> PositionFacts:
     """Query the position schema, as far as the user may read it. Raises ConnectionLostError."""
     daemon: object = None
-    existing = ExistingTables({}, (), filled=False)
+    existing = ExistingTables({}, {}, filled=False)
     channel: ChannelFacts | None = None
     channels: list[Channel] = []
     refused = ""
@@ -113,11 +113,11 @@ async def _channel(
     if not found:
         return None
     version, age = literals.number(found[0][0]), float(str(found[0][1]))
-    if version not in KNOWN_VERSIONS:
+    known = {table: tuple(names) for table, names in found_tables.columns.items()} == COLUMNS_OF
+    if version not in KNOWN_VERSIONS or not known:
         return ChannelFacts(version, _NOWHERE, (), "", "", age, ())
-    known = list(found_tables.columns) == [column.name for column in WORKER_COLUMNS]
     # A daemon that runs writes the mark first: read after it, its workers would be ahead of it.
-    workers = await read_workers(connection, tables) if known else []
+    workers = await read_workers(connection, tables)
     rows = await connection.query(tables.select_channel())
     doubts = await connection.query(tables.doubts.select())
     stopped: StoppedGroup | None = None

@@ -20,7 +20,7 @@ from mtsd.model.error_numbers import ER, NOT_ALLOWED
 from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
-from mtsd.model.position import FIRST_EVENT, Position
+from mtsd.model.position import BEGUN_UNKNOWN, FIRST_EVENT, Position
 from mtsd.model.server import Flavour, ServerVersion, Version
 from mtsd.operations.check.facts import (
     FAR_S,
@@ -44,6 +44,7 @@ from mtsd.operations.check.reading.schemas import (
     tables_of,
 )
 from mtsd.replica.guards.circles import read_feeding
+from mtsd.source.binlog_files import read_begun
 from mtsd.source.held_log import HELD, holds_its_log
 from mtsd.source.place import starts_inside_group
 from mtsd.source.read_state import (
@@ -124,6 +125,9 @@ async def read_source(
     before_file = None
     if server.on("gtid_mode") and file in dict(files):
         before_file = await gtids_before_file(connection, file)
+    file_begun = BEGUN_UNKNOWN
+    if file in dict(files):
+        file_begun = await read_begun(connection.endpoint, file)
     replicas = await _allowed(registered_replicas(connection, version.mysql))
     feeding, hidden = await read_feeding(connection)
     return SourceFacts(
@@ -141,6 +145,7 @@ async def read_source(
         tuple(feeding),
         tuple(hidden),
         before_file,
+        file_begun,
     )
 
 
