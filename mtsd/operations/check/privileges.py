@@ -58,14 +58,18 @@ WRITES_ALTHOUGH_READ_ONLY = (
 SEE_TABLES = ("REFERENCES",)
 """One of these makes a table visible in information_schema, but none of its rows."""
 
-DEFINITIONS = _needs(
-    "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "REFERENCES", "INDEX", "ALTER",
-    "EXECUTE", "CREATE VIEW", "CREATE ROUTINE", "ALTER ROUTINE", "EVENT", "TRIGGER",
+DEFINITIONS = (
+    *_needs(
+        "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "REFERENCES", "INDEX", "ALTER",
+        "CREATE TEMPORARY TABLES", "EXECUTE", "CREATE VIEW", "CREATE ROUTINE", "ALTER ROUTINE",
+        "EVENT", "TRIGGER",
+    ),
+    *_needs("DELETE HISTORY", flavour=_MARIADB),
 )  # fmt: skip
 """What statements of the source need: on every replicated database."""
 EVERY_DATABASE = "%"
 """The pattern by which privileges are granted on all databases that have no grant of their own."""
-POSITION = _needs("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE")
+POSITION = ("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE")
 """On the position schema."""
 TARGET = (
     # FLUSH TABLES is in the binary log.
@@ -116,7 +120,7 @@ OWN_REPLICA = (NeededPrivilege(("SLAVE MONITOR", "SUPER"), since=(10, 5, 9), fla
 enough."""
 LOCKS = _needs("PROCESS")
 """To see which transaction waits for which, with consistency = "any_time"."""
-LOCKS_OF_ROWS = _needs("SELECT")
+LOCKS_OF_ROWS = ("SELECT",)
 """For the same on MySQL: on performance_schema."""
 ACCOUNTS = (
     *_needs("CREATE USER"),
@@ -189,18 +193,23 @@ def missing(
     return [need.anyof[0] for need in needs if need.applies_to(server) and not held.has(need.anyof)]
 
 
-def missing_on_all(held: HeldPrivileges) -> list[str]:
+def definitions(server: ServerVersion) -> list[str]:
+    """Return the names of `DEFINITIONS` that this server has."""
+    return [need.anyof[0] for need in DEFINITIONS if need.applies_to(server)]
+
+
+def missing_on_all(held: HeldPrivileges, server: ServerVersion) -> list[str]:
     """Return which of `DEFINITIONS` have to be granted if every database is replicated."""
-    return [need.anyof[0] for need in DEFINITIONS if not held.has_on_all(need.anyof[0])]
+    return [name for name in definitions(server) if not held.has_on_all(name)]
 
 
 def missing_on(
-    held: HeldPrivileges, needs: Iterable[NeededPrivilege], databases: Iterable[str]
+    held: HeldPrivileges, needed: Sequence[str], databases: Iterable[str]
 ) -> dict[str, list[str]]:
-    """Return what has to be granted on each database where something is missing."""
+    """Return what of these names has to be granted on each database where something is missing."""
     by_database: dict[str, list[str]] = {}
     for database in databases:
-        names = [need.anyof[0] for need in needs if not held.has_on(database, need.anyof[0])]
+        names = [name for name in needed if not held.has_on(database, name)]
         if names:
             by_database[database] = names
     return by_database

@@ -24,6 +24,10 @@ OF_SYS = (
     " INSERT INTO a.t VALUES (1000 + sys.sys_get_config('statement_performance_analyzer.limit', 0))"
 )
 """A statement whose function is invoked, and reads a table, as who calls it."""
+WITH_TEMPORARY = (
+    "SET binlog_format = STATEMENT; CREATE TEMPORARY TABLE a.w (i INT);"
+    " INSERT INTO a.w VALUES (99); INSERT INTO a.t SELECT i FROM a.w"
+)
 ROOT_BY = (
     "INSERT INTO mysql.user SELECT * FROM mysql.user",
     "CREATE USER evil",
@@ -123,6 +127,7 @@ def test_the_printed_grants_are_enough(tmp_path: Path, capsys: pytest.CaptureFix
                     "CREATE DEFINER = gone@localhost VIEW a.v AS SELECT id FROM a.t;FLUSH TABLES"
                 )
                 pair.source.sql(OF_SYS)
+                pair.source.sql(WITH_TEMPORARY)
                 pair.source.sql("CREATE EVENT a.e ON SCHEDULE EVERY 1 DAY DO DELETE FROM a.t")
                 daemon.wait_until_caught_up()
                 during = told(tmp_path, daemon.settings)

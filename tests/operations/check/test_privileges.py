@@ -1,6 +1,7 @@
 """SHOW GRANTS is read as the server means it, and --grants prints what the needs say."""
 
 import re
+from collections.abc import Iterable, Iterator
 
 import pytest
 from hypothesis import given
@@ -20,6 +21,7 @@ from mtsd.operations.check.privileges import (
     SOURCE,
     TARGET,
     HeldPrivileges,
+    definitions,
     grant,
     missing,
     missing_on,
@@ -98,11 +100,17 @@ def test_what_is_granted_on_a_database_is_held_there(database: str) -> None:
 
 
 def of_mysql(settings: Settings) -> HeldPrivileges:
-    """Return what the target's user holds after the statements that are not in comments."""
+    """Return what the target's user holds after the statements that a MySQL runs of them."""
     _, target = "\n".join(statements(settings)).split("\n\n")
-    return HeldPrivileges.of(
-        line.removesuffix(";") for line in target.splitlines() if line[0] != "-"
-    )
+    return HeldPrivileges.of(run_by(r"/\*!\d{5} ", target.splitlines()))
+
+
+def run_by(marked: str, lines: Iterable[str]) -> Iterator[str]:
+    """Yield the statements of lines that a server runs: those marked for it, and for all."""
+    for line in lines:
+        plain = re.sub(rf"^{marked}(.*) \*/;$", r"\1;", line)
+        if plain[:1] not in {"-", "/"}:
+            yield plain.removesuffix(";")
 
 
 def test_whoever_has_the_printed_grants_lacks_nothing() -> None:
@@ -112,7 +120,7 @@ def test_whoever_has_the_printed_grants_lacks_nothing() -> None:
     assert missing(target, NEEDED, NEWEST) == []
     assert missing_on(target, POSITION, ["mtsd"]) == {}
     assert "CREATE USER" not in target.everywhere
-    assert not any(target.has_on("mysql", need.anyof[0]) for need in POSITION)
+    assert not any(target.has_on("mysql", name) for name in POSITION)
     # Their price is too high to be granted unasked.
     assert {*DEFINERS} & {*NEEDED} == set()
     assert "SET_ANY_DEFINER" not in target.everywhere
@@ -133,10 +141,10 @@ def test_a_filter_that_names_its_databases_confines_the_grants(
     settings: Settings, databases: set[str] | None
 ) -> None:
     held = of_mysql(settings)
-    assert (missing_on_all(held) == []) == (databases is None)
+    assert (missing_on_all(held, NEWEST) == []) == (databases is None)
     if databases is not None:
         assert held.databases.keys() == {*databases, "mtsd"}
-        assert missing_on(held, DEFINITIONS, databases) == {}
+        assert missing_on(held, definitions(NEWEST), databases) == {}
         assert not held.has_on("other", "INSERT")
 
 
@@ -155,13 +163,11 @@ def test_a_mariadb_has_privileges_of_its_own() -> None:
     lacking = missing(HeldPrivileges(), everything, MARIADB)
     assert {"BINLOG MONITOR", "BINLOG REPLAY", "SET USER"} <= set(lacking)
     assert not any("_" in name for name in lacking)
-    marks = "BINLOG MON|SET USER|ON `(%|mysql|sys|mtsd)`"
-    printed = [line for line in statements(SETTINGS) if re.search(marks, line)]
+    printed = list(statements(SETTINGS))
     assert all(line.count("BINLOG REPLAY") <= 1 for line in printed)
-    grants = [line.removeprefix("-- ").removesuffix(";") for line in printed]
-    held = HeldPrivileges.of(line for line in grants if line.startswith("GRANT"))
-    assert missing(held, (*SOURCE, *TARGET, *SESSION, *BINLOG, *DEFINERS), MARIADB) == []
-    assert missing_on_all(held) == []
+    held = HeldPrivileges.of(run_by(r"/\*M! ", printed))
+    assert missing(held, (*TARGET, *SESSION, *BINLOG), MARIADB) == []
+    assert missing_on_all(held, MARIADB) == []
     assert not held.has_on("mysql", "INSERT")
     held = HeldPrivileges.of([
         "GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO `u`@`%` IDENTIFIED BY PASSWORD '*7B'",

@@ -18,11 +18,11 @@ from mtsd.operations.check.privileges import (
     ACCOUNTS,
     BINLOG,
     DEFINERS,
-    DEFINITIONS,
     POSITION,
     SESSION,
     WRITES_ALTHOUGH_READ_ONLY,
     HeldPrivileges,
+    definitions,
     grant,
     missing,
     missing_on,
@@ -91,13 +91,13 @@ def _privileges(
     grants = [grant(lacking, server.account)] if lacking else []
     texts = list(lacking)
     databases = named_databases(rules_of(settings.filter))
-    everywhere = missing_on_all(held) if databases is None else []
+    everywhere = missing_on_all(held, server.server) if databases is None else []
     where = databases or ()
     if databases is None and source is not None:
         schemas = tuple(sorted({table.schema for table in source.server.tables}))
         # What is held on all databases may have been revoked on some.
         where = schemas if everywhere else tuple(filter(held.revoked.get, schemas))
-    on_databases = missing_on(held, DEFINITIONS, where)
+    on_databases = missing_on(held, definitions(server.server), where)
     if everywhere and len(on_databases) == len(where):
         # Or the source's databases are unknown, and all of them may be meant.
         grants.append(grant(everywhere, server.account))
