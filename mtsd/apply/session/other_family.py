@@ -32,7 +32,11 @@ _KNOWS_MYSQLS: Final = (11, 4, 5)
 """MariaDB from here on has MySQL's collations of utf8mb4 under their names and ids."""
 _AS_IN_MARIADB: Final = {255: 2308, 278: 2311, 305: 2310, 309: 1070}
 """utf8mb4_0900_ai_ci, _as_cs, _as_ci and _bin: utf8mb4_uca1400_nopad_… and utf8mb4_nopad_bin."""
-_OF_CLIENTS: Final = {"utf8mb3": 33, "utf8mb4": 45}
+_GENERAL: Final = 45
+"""utf8mb4_general_ci, in both families."""
+_UCA_OF_MYSQL: Final = 255
+"""utf8mb4_0900_ai_ci."""
+_OF_CLIENTS: Final = {"utf8mb3": 33, "utf8mb4": _GENERAL}
 """Collations that both families have, of the character sets of clients."""
 _WITHOUT_PAD: Final = 1024
 """MariaDB's variant of a collation that does not ignore spaces at the end has this id more."""
@@ -84,6 +88,7 @@ def as_of(query: QueryEvent, source: Flavour, target: ServerVersion) -> QueryEve
         )
     translated = _collations(target)
     modes = _modes_of_mariadb if to_mysql else _modes_of_mysql
+    utf8mb4 = _or_none(translated, context.default_collation_for_utf8mb4)
     return query.in_session(
         replace(
             context,
@@ -92,9 +97,10 @@ def as_of(query: QueryEvent, source: Flavour, target: ServerVersion) -> QueryEve
             collation_connection=_or_none(translated, context.collation_connection),
             collation_server=_or_none(translated, context.collation_server),
             collation_database=_or_none(translated, context.collation_database),
-            default_collation_for_utf8mb4=_or_none(
-                translated, context.default_collation_for_utf8mb4
+            default_collation_for_utf8mb4=(
+                _default_in_mysql(context.character_set_collations) if to_mysql else None
             ),
+            character_set_collations=None if utf8mb4 is None else ((_GENERAL, utf8mb4),),
         ),
     )
 
@@ -116,6 +122,17 @@ def _modes_of_mariadb(modes: int) -> int:
             )
     truncates = 0 if modes & _MARIADB_ROUNDS else _MYSQL_TRUNCATES
     return modes & _SHARED_MODES | truncates
+
+
+def _default_in_mysql(pairs: tuple[tuple[int, int], ...] | None) -> int:
+    """Return the collation that CHARACTER SET utf8mb4 means: of two that MySQL takes, the closer.
+
+    A MariaDB that says none means the one that it has always had.
+    """
+    for of_set, default in pairs or ():
+        if character_set(of_set) == "utf8mb4":
+            return _GENERAL if default == _GENERAL else _UCA_OF_MYSQL
+    return _GENERAL
 
 
 def _or_none(translated: Callable[[int], int], collation: int | None) -> int | None:

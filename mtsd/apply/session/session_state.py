@@ -152,7 +152,9 @@ def context_state(
     if context.sql_mode is not None:
         state[b"sql_mode"] = b"%d" % (context.sql_mode & ~_gone_modes(server))
     if context.character_set_collations and b"character_set_collations" in state:
-        state[b"character_set_collations"] = _default_collations(context.character_set_collations)
+        state[b"character_set_collations"] = _default_collations(
+            context.character_set_collations, collations
+        )
     if context.time_zone is not None:
         state[b"time_zone"] = blob(context.time_zone)
     return state
@@ -188,7 +190,7 @@ def collation(number: int, collations: Mapping[int, Collation]) -> bytes:
 
 def names_collations(context: SessionContext) -> bool:
     """Return whether the state of a statement has collations by name: see `collation`."""
-    return (
+    return bool(context.character_set_collations) or (
         max(
             context.collation_connection or 0,
             context.collation_server or 0,
@@ -211,7 +213,13 @@ def _differing(now: dict[bytes, bytes], wanted: dict[bytes, bytes]) -> Iterator[
             first = False
 
 
-def _default_collations(pairs: tuple[tuple[int, int], ...]) -> bytes:
+def _default_collations(
+    pairs: tuple[tuple[int, int], ...], collations: Mapping[int, Collation]
+) -> bytes:
+    known = [collations[to] for _, to in pairs if to in collations]
+    if len(known) == len(pairs):
+        named = (each.character_set + b"=" + each.name for each in known)
+        return text(b",".join(named).decode())
     return _column(
         b"GROUP_CONCAT(character_set_name,'=',full_collation_name)", [to for _, to in pairs]
     )

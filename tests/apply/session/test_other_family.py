@@ -84,3 +84,23 @@ def test_collations_of_mariadb() -> None:
     clients = {2304: 45, 2048: 33, 608: 45, 1069: 45, 1032: 8, 46: 46, 8: 8}
     for number, there in clients.items():
         assert context(MYSQL, character_set_client=number).character_set_client == there
+
+
+def test_the_default_collation_of_utf8mb4() -> None:
+    """Of the two that MySQL may have, that which comes closest."""
+    for pairs, there in (
+        (None, 45),
+        (((33, 2048), (45, 2304)), 255),
+        (((33, 2048), (45, 45)), 45),
+        (((45, 224),), 255),
+    ):
+        found = context(MYSQL, character_set_collations=pairs)
+        assert found.default_collation_for_utf8mb4 == there
+    for target, number, expected in (
+        (MARIADB, None, None),
+        (MARIADB, 45, ((45, 45),)),
+        (MARIADB, 255, ((45, 255),)),
+        (OLD_MARIADB, 255, ((45, 2308),)),
+    ):
+        found = context(target, default_collation_for_utf8mb4=number)
+        assert found.character_set_collations == expected

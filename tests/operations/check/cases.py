@@ -949,6 +949,30 @@ CASES = (
         target=target({"div_precision_increment": "10"}),
     ),
     Case(
+        Kind.DEFAULT_COLLATION, "SET GLOBAL character_set_collations = '' on the source",
+        source=source(
+            {
+                "gtid_binlog_state": "", "gtid_slave_pos": "",
+                "character_set_collations": "utf8mb3=utf8mb3_bin,utf8mb4=utf8mb4_uca1400_ai_ci",
+            },
+            flavour=Flavour.MARIADB,
+        ),
+        target=target(flavour=Flavour.MARIADB, version=(10, 11, 9)),
+    ),
+    Case(
+        Kind.UTF8_DIFFERS, "let old_mode of the target have UTF8_IS_UTF8MB3",
+        target=target(
+            {"old_mode": "NO_PROGRESS_INFO"}, flavour=Flavour.MARIADB, version=(10, 11, 9)
+        ),
+    ),
+    Case(
+        Kind.UTF8_DIFFERS, "let old_mode of the source have UTF8_IS_UTF8MB3",
+        source=source(
+            {"gtid_binlog_state": "", "gtid_slave_pos": "", "old_mode": ""},
+            flavour=Flavour.MARIADB, version=(10, 11, 9),
+        ),
+    ),
+    Case(
         Kind.NAMES_COLLIDE, "2 tables of the source whose names",
         source=source(tables=(MYISAM, replace(MYISAM, name="LOG"))),
         target=target({"lower_case_table_names": "1"}),

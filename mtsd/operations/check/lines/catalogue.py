@@ -736,6 +736,19 @@ class Kind(KindOfLine):
         "{source} on the source, {target} on the target: {why}",
         "make them equal",
     )
+    DEFAULT_COLLATION = warning(
+        "both default collation of utf8mb4",
+        "{source} on the source, {target} on the target: in a column or database that a definition"
+        " gives CHARACTER SET utf8mb4 without COLLATE, other values are equal there, and statements"
+        " and unique keys find others",
+        "name the collation in definitions{or_set}",
+    )
+    UTF8_DIFFERS = warning(
+        "both CHARACTER SET utf8",
+        "{source} on the source, {target} on the target: a definition that names it makes columns"
+        " that hold other characters",
+        "{change}, or write utf8mb3 or utf8mb4 in definitions",
+    )
     LOWER_CASE = warning(
         "both lower_case_table_names",
         "{source} on the source, {target} on the target: {why}",

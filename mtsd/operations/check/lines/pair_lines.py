@@ -20,6 +20,7 @@ from mtsd.operations.check.decisions import (
 )
 from mtsd.operations.check.facts import ServerFacts, SourceFacts, TargetFacts
 from mtsd.operations.check.lines.catalogue import Kind
+from mtsd.operations.check.lines.character_set_lines import character_set_lines
 from mtsd.operations.check.lines.line import Line, listed, size
 from mtsd.operations.check.lines.refused_line import refused_line
 from mtsd.operations.check.lines.server_lines import counted, table_lines
@@ -65,6 +66,7 @@ def pair_lines(
     yield from _gtids(settings, source, target, way)
     yield from _packets(settings, source.server, target.server)
     yield from _variables(source.server, target.server)
+    yield from character_set_lines(source.server, target.server)
     yield from _time_zones(source.server, target.server)
     yield from _tables(settings, source, target)
 
