@@ -72,7 +72,8 @@ class Shell:
             )
         for name in ("mysqldump", "mysql"):
             program = shlex.join(self._servers["db1"].installation.program(name))
-            line = re.sub(rf"(^|\| ){name} ", rf"\1{program} --no-defaults ", line)
+            names = f"{name}|{name.replace('mysql', 'mariadb').replace('bd', 'b-d')}"
+            line = re.sub(rf"(^|\| )({names}) ", rf"\1{program} --no-defaults ", line)
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", line], cwd=self._folder, check=False,
             capture_output=True, text=True, timeout=60,

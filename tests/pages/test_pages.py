@@ -8,7 +8,7 @@ import pytest
 from mtsd.cli.main import main
 from mtsd.model.outcome.exit_status import ExitStatus
 from tests.fix_daemon import catch_up
-from tests.fix_families import installed
+from tests.fix_families import installed, mariadbs
 from tests.pages.shell import Page, Shell
 from tests.replica.daemon_process import DaemonProcess, Value, toml
 from tests.servers.mysqld import GTIDS, Server
@@ -53,9 +53,11 @@ def test_from_the_first_hour_to_a_second_replica(
         insert(source, "before the copy")
         first_hour = Page("first-hour.md")
         settings = first_hour.settings | here
+        # That is for sources that log statements.
+        del settings["filter.wild_do_table"]
         daemon = DaemonProcess(source, target, tmp_path, settings)
         daemon.configure()
-        accounts, grants, copy, position, check, run, right = first_hour.steps
+        accounts, grants, copy, _, position, check, run, right = first_hour.steps
         shell.run(*accounts, *grants, *copy)
         # What happens after the copy is what mtsd has to bring.
         insert(source, "after the copy")
@@ -96,6 +98,36 @@ def test_from_the_first_hour_to_a_second_replica(
                 assert len(source.sql(ROWS)) == 5
                 assert source.sql(ROWS) == target.sql(ROWS) == third.sql(ROWS)
                 assert daemon.stop() == second.stop() == 0
+
+
+def test_the_first_hour_of_mariadb(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As it comes: with its default binlog_format."""
+    monkeypatch.chdir(tmp_path)
+    first_hour = Page("first-hour.md")
+    accounts, grants, _, copy, position, check, _, right = first_hour.steps
+    here: dict[str, Value] = {"source.host": "127.0.0.1", "target.host": "127.0.0.1"}
+    with mariadbs("11.8", options={"binlog_format": "MIXED"}) as pair:
+        shell = Shell(tmp_path, {"db1": pair.source, "db2": pair.target}, capsys)
+        pair.source.sql(SHOP)
+        insert(pair.source, "before the copy")
+        settings = first_hour.settings | here
+        del settings["filter.do_db"]
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
+        daemon.configure()
+        shell.run(*accounts, *grants, *copy)
+        insert(pair.source, "after the copy")
+        shell.run(*position)
+        shell.run(*check)
+        with daemon:
+            daemon.wait_until_caught_up()
+            _, written, read = right
+            shell.run(written)
+            daemon.wait_until_caught_up()
+            assert "a first look" in shell.run(read)
+            assert pair.target.sql(ROWS) == pair.source.sql(ROWS)
+            assert daemon.stop() == 0
 
 
 def test_from_a_copy(

@@ -592,6 +592,10 @@ CASES = (
     ),
     Case(Kind.FILTER, "do_db = ['shop']; an XA", settings=filtered(do_db=("shop",))),
     Case(
+        Kind.FILTER_BY_SESSION, "MIXED, and do_db judges",
+        settings=filtered(do_db=("shop",)), source=source({"binlog_format": "MIXED"}),
+    ),
+    Case(
         Kind.FILTER_MATCHES_NOTHING, "matches do_db 'shpo', wild_ignore_table 'office.%'",
         settings=filtered(do_db=("shop", "shpo"), wild_ignore_table=("office.%", "shop.o%")),
     ),

@@ -418,6 +418,14 @@ class Kind(KindOfLine):
         "correct the names in [filter], which are those on the target (only rewrite_db has the"
         " source's), unless such tables are still to be created",
     )
+    FILTER_BY_SESSION = warning(
+        "filter",
+        "the source's binlog_format is {value}, and {keys} judges a statement by the database that"
+        " its session uses (USE), not by the tables that it changes: INSERT INTO shop.t in a"
+        " session that uses another database, or none, is judged by that one, without an error",
+        "filter by tables: wild_do_table or wild_ignore_table = ['shop.%'], or SET GLOBAL"
+        " binlog_format = ROW on the source, and in its configuration",
+    )
     POSITION_TABLES_PARTIAL = refusal("target position tables", position_schema.PARTIAL)
     POSITION_ROW_LOST = refusal("target position tables", position_schema.ROW_LOST)
     POSITION_WORKERS_LOST = refusal("target position tables", position_schema.WORKERS_LOST)

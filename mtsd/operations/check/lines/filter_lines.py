@@ -1,6 +1,7 @@
 """Lines about the filter: its rules, and those that match nothing on the source."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from mtsd.filter.filter import Filter
 from mtsd.filter.wildcards import matches
@@ -9,12 +10,18 @@ from mtsd.operations.check.lines.catalogue import Kind
 from mtsd.operations.check.lines.line import Line, listed
 from mtsd.operations.check.visible import sees_tables
 
+_BY_SESSION: Final = ("do_db", "ignore_db", "rewrite_db")
+
 
 def filter_lines(source: ServerFacts, rules: Filter) -> Iterator[Line]:
     """Yield the lines about the filter."""
     if not rules.rules:
         return
     yield Kind.FILTER.line(rules=rules.rules)
+    value = source.variables.get("binlog_format", "ROW")
+    by_session = [key for key in _BY_SESSION if getattr(rules.rules, key)]
+    if by_session and value != "ROW":
+        yield Kind.FILTER_BY_SESSION.line(value=value, keys=", ".join(by_session))
     if not sees_tables(source):
         return
     unmatched = list(_unmatched(source, rules))
