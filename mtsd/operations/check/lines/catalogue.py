@@ -423,8 +423,8 @@ class Kind(KindOfLine):
         "the source's binlog_format is {value}, and {keys} judges a statement by the database that"
         " its session uses (USE), not by the tables that it changes: INSERT INTO shop.t in a"
         " session that uses another database, or none, is judged by that one, without an error",
-        "filter by tables: wild_do_table or wild_ignore_table = ['shop.%'], or SET GLOBAL"
-        " binlog_format = ROW on the source, and in its configuration",
+        "filter by tables, wild_do_table or wild_ignore_table = ['shop.%'], or"
+        " SET PERSIST binlog_format = ROW on the source",
     )
     POSITION_TABLES_PARTIAL = refusal("target position tables", position_schema.PARTIAL)
     POSITION_ROW_LOST = refusal("target position tables", position_schema.ROW_LOST)
