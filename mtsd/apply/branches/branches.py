@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from mtsd.apply.position.others_prepared import others_prepared
+from mtsd.apply.branches.others_prepared import others_prepared
 from mtsd.apply.position.position_tables import PositionTables
 from mtsd.apply.position.prepared_table import PreparedRow
 from mtsd.apply.session.family import TARGETS

@@ -7,8 +7,8 @@ group's statements have a thread id that nothing else has.
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
+from mtsd.apply.branches.others_prepared import others_prepared
 from mtsd.apply.position.in_doubt_table import IN_DOUBT_TABLE, InDoubt, values_of
-from mtsd.apply.position.others_prepared import others_prepared
 from mtsd.apply.position.position_tables import PositionTables
 from mtsd.apply.position.worker_info import WORKERS_TABLE, worker_of
 from mtsd.apply.session.xa import prepared_xids, statement
