@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Final
 
-from mtsd.model.server import Flavour
 from mtsd.operations.check.facts import ServerFacts
 from mtsd.operations.check.lines.catalogue import Kind
 from mtsd.operations.check.lines.line import Line
@@ -51,4 +50,5 @@ def _meaning_of_utf8(server: ServerFacts) -> str:
 
 
 def _has_alias(server: ServerFacts) -> bool:
-    return server.flavour is Flavour.MARIADB and server.version >= _ALIAS_SINCE
+    # A MySQL has no old_mode.
+    return "old_mode" in server.variables and server.version >= _ALIAS_SINCE
