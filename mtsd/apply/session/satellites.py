@@ -14,7 +14,7 @@ from mtsd.binlog.bytes.packed_decimal import packed_size, unpack_decimal
 from mtsd.binlog.sql.quoting import of_bytes, quoted
 from mtsd.model.error_numbers import ER
 from mtsd.model.errors import BinlogError, ServerError
-from mtsd.model.step import Intvar, IntvarKind, Rand, Satellite, UserVar, UserVarType
+from mtsd.model.step import Intvar, IntvarKind, Rand, Satellite, Statement, UserVar, UserVarType
 
 _DOUBLE = struct.Struct("<d")
 _INTVARS = {
@@ -32,20 +32,26 @@ class Collation:
     character_set: bytes
 
 
-def before_statement(satellites: Sequence[Satellite], collations: Mapping[int, Collation]) -> bytes:
+def before_statement(
+    satellites: Sequence[Satellite],
+    collations: Mapping[int, Collation],
+    *,
+    finds_null: bool = True,
+) -> bytes:
     """Return the statement to run before a statement, in the session's pinned state.
 
-    It is a SET, in a block if a MariaDB has variables that are geometries.
-    Without an event for it, LAST_INSERT_ID() becomes 0: with sql_auto_is_null a statement would
-    otherwise find what an earlier one has inserted. Raises ServerError if the target lacks a
-    collation of `satellites`, BinlogError.
+    It is a SET, in a block if a MariaDB has variables that are geometries; b"" if nothing is to be
+    set. With `finds_null`, LAST_INSERT_ID() becomes 0 if no event sets it: see the function of that
+    name. Raises ServerError if the target lacks a collation of `satellites`, BinlogError.
     """
     sets = [_assignment(each, place, collations) for place, each in enumerate(satellites)]
     given = any(
         isinstance(each, Intvar) and each.kind is IntvarKind.LAST_INSERT_ID for each in satellites
     )
-    if not given:
+    if finds_null and not given:
         sets.append(_NO_LAST_INSERT_ID)
+    if not sets:
+        return b""
     statement = b"SET " + b",".join(sets)
     # Functions return no POINT and the like of any SRID; what a block declares has its type.
     declared = b"".join(
@@ -54,6 +60,16 @@ def before_statement(satellites: Sequence[Satellite], collations: Mapping[int, C
         if is_geometry(each)
     )
     return b"BEGIN NOT ATOMIC %b%b;END" % (declared, statement) if declared else statement
+
+
+def finds_null(statement: Statement) -> bool:
+    """Return whether a comparison with NULL may find a row by LAST_INSERT_ID(): sql_auto_is_null.
+
+    For `WHERE id IS NULL` a source logs LAST_INSERT_ID() only if it is not 0, while the target's is
+    what an earlier statement has left. Whatever else uses it, in a routine too, is logged with
+    it, also if it is 0 (seen with MySQL 9.7 and MariaDB 11.8).
+    """
+    return statement.query.context.auto_is_null is not False
 
 
 def is_geometry(satellite: Satellite) -> TypeGuard[UserVar]:

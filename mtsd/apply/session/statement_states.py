@@ -128,13 +128,18 @@ class StatementStates:
         self._refuse_timestamps(statement.query.context)
         return statement
 
-    def wanted(self, statement: Statement, *, lacking: bool = False) -> dict[bytes, bytes]:
+    def wanted(
+        self, statement: Statement, *, lacking: bool = False, calls_nothing: bool = False
+    ) -> dict[bytes, bytes]:
         """Return the state that a translated statement runs in, in its database.
 
-        `lacking`: the target does not have that database.
+        `lacking`: the target does not have that database. `calls_nothing`: the statement runs no
+        routine; if it `is_by_anyone` too, it runs under the own thread id.
         """
         query = statement.query
         wanted = of_query(query, self._of_context(query), self._traits.server)
+        if calls_nothing and THREAD_ID in wanted and is_by_anyone(statement):
+            wanted[THREAD_ID] = self.own[THREAD_ID]
         # Each default database sets it; without one it is the server's.
         if query.context.collation_database is not None:
             number = query.context.collation_database
@@ -209,6 +214,18 @@ def needs_its_thread(statement: Statement) -> bool:
     DML may call routines, in which nothing tells what they use.
     """
     return statement.kind not in _DEFINITIONS or is_of_its_thread(statement)
+
+
+def is_by_anyone(statement: Statement) -> bool:
+    """Return whether a statement that runs no routine does the same under any other thread id.
+
+    It uses no temporary table, nor CONNECTION_ID(): for these it would have the flag. Under an id
+    of nobody it finds no temporary table either.
+    """
+    if statement.kind is not StatementKind.DML or statement.flags & THREAD_SPECIFIC:
+        return False
+    # Reading @@pseudo_thread_id sets no flag.
+    return THREAD_ID not in statement.query.statement.lower()
 
 
 def is_of_its_thread(statement: Statement) -> bool:

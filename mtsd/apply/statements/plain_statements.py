@@ -14,11 +14,13 @@ A packet takes as many statements as there are in it, so a text is in one with o
 one statement in every way of reading it. By itself it runs where the server takes no second one.
 """
 
-from collections.abc import Iterator, Sequence
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
-from mtsd.apply.session.satellites import before_statement, is_geometry
+from mtsd.apply.session.satellites import Collation, before_statement, finds_null, is_geometry
 from mtsd.apply.session.session import STATEMENTS_READ, TargetSession, next_gtid
 from mtsd.apply.session.session_state import changes
 from mtsd.apply.sql import literals
@@ -47,6 +49,8 @@ _CLIENT: Final = b"character_set_client"
 _DATABASE: Final = b"collation_database"
 _SET: Final = b"SET "
 _END: Final = b";"
+_FIRST_PACKET: Final = 48
+"""Statements in the first packet of a run."""
 
 
 class NotPlainError(MtsdError):
@@ -55,23 +59,26 @@ class NotPlainError(MtsdError):
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A statement of the source, the last of `count` in `sql`, behind those that prepare it."""
+    """A statement of the source, the last of `count` in `sql`, behind those that prepare it.
+
+    `state` is the one that it runs in.
+    """
 
     sql: bytes
     count: int
+    state: dict[bytes, bytes]
     may_warn: bool = False
     """Whether a warning of the last one says nothing of what it has done."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlainRun:
-    """Statements of the source with all that goes before them, ready to be sent.
+    """Statements of the source with all that goes before them, made while they are sent.
 
-    `state` is that of the last one, `satellites` those of all.
+    `satellites` are those of all. To take a part may raise NotPlainError.
     """
 
-    parts: tuple[_Part, ...]
-    state: dict[bytes, bytes]
+    parts: Iterator[_Part]
     satellites: tuple[Satellite, ...]
 
 
@@ -96,7 +103,7 @@ async def plain_run(
 ) -> PlainRun:
     """Return what to send for groups of statements, which may not run any routine.
 
-    Raises NotPlainError, ServerError, ConnectionLostError.
+    Raises NotPlainError, as its parts may, ServerError, ConnectionLostError.
     """
     found: list[tuple[Statement, bytes]] = []
     for group in groups:
@@ -115,13 +122,23 @@ async def plain_run(
     except NotSupportedError as error:
         raise NotPlainError(str(error)) from error
     await _set_up(session, statements)
+    texts = [instead for _, instead in found]
+    return PlainRun(_parts(session, statements, texts, collations), satellites)
+
+
+def _parts(
+    session: TargetSession,
+    statements: Sequence[Statement],
+    texts: Sequence[bytes],
+    collations: Mapping[int, Collation],
+) -> Iterator[_Part]:
+    """Yield the parts of statements, of which those with a text run as that. See `PlainRun`."""
     own = session.states.own
     state = own
     database: str | None = None
-    parts: list[_Part] = []
-    for statement, (_, instead) in zip(statements, found, strict=True):
+    for statement, instead in zip(statements, texts, strict=True):
         sql: list[bytes] = []
-        wanted = session.states.wanted(statement)
+        wanted = session.states.wanted(statement, calls_nothing=True)
         moves = statement.query.database != database or (
             _DATABASE in state and _DATABASE not in wanted
         )
@@ -135,11 +152,14 @@ async def plain_run(
             sql += use_of(database, again=session.family.keeps_collation_in_use)
             state = {name: value for name, value in state.items() if name != _DATABASE}
         try:
-            before = before_statement(statement.satellites, collations)
+            before = before_statement(
+                statement.satellites, collations, finds_null=finds_null(statement)
+            )
         except (NotSupportedError, ServerError) as error:
             raise NotPlainError(str(error)) from error
-        differing = changes(state, wanted)
-        sql.append(before + b"," + differing.removeprefix(_SET) if differing else before)
+        sets = [each.removeprefix(_SET) for each in (before, changes(state, wanted)) if each]
+        if sets:
+            sql.append(_SET + b",".join(sets))
         state = wanted
         try:
             text = instead or rewritten(session, statement)[1]
@@ -148,8 +168,7 @@ async def plain_run(
         if not surely_one(text, statement.query.context):
             raise NotPlainError("a text that may not be one statement in each way of reading it")
         sql.append(text)
-        parts.append(_Part(_END.join(sql), len(sql), _may_warn(statement)))
-    return PlainRun(tuple(parts), state, satellites)
+        yield _Part(_END.join(sql), len(sql), state, _may_warn(statement))
 
 
 def _instead(group: Group, emptied: TableName | None) -> bytes:
@@ -193,13 +212,20 @@ async def begin_plain(
     first = [STATEMENTS_READ, b"BEGIN", *session.guarding()]
     if gtid:
         first.insert(0, next_gtid(gtid))
-    session.leave_state(run.state, run.satellites)
+    begin = _Part(_END.join(first), len(first), session.states.own)
+    packets = _packets(chain((begin,), run.parts), limit)
+    packet = _next(packets)
     has_warned = False
-    for packet in _packets([_Part(_END.join(first), len(first)), *run.parts], limit):
+    while packet is not None:
+        if isinstance(packet, NotPlainError):
+            raise packet
+        session.leave_state(packet[-1].state, run.satellites)
         await reached(FaultPoint.BEFORE_STATEMENT)
-        sql = _END.join(part.sql for part in packet)
-        session.connection.send(sql)
+        session.connection.send(_END.join(part.sql for part in packet))
         await reached(FaultPoint.STATEMENT_SENT)
+        # It is written now, so that the target runs it while the next one is made.
+        await asyncio.sleep(0)
+        following = _next(packets)
         try:
             answers = await session.connection.receive_answers(sum(part.count for part in packet))
         except NotSupportedError as error:
@@ -208,8 +234,17 @@ async def begin_plain(
         for part in packet:
             at += part.count
             has_warned = has_warned or (answers[at - 1].warnings > 0 and not part.may_warn)
+        packet = following
     if has_warned:
         raise NotPlainError("one of several statements has left warnings")
+
+
+def _next(packets: Iterator[list[_Part]]) -> list[_Part] | NotPlainError | None:
+    """Return the next packet, or why there is none; None behind the last one."""
+    try:
+        return next(packets, None)
+    except NotPlainError as error:
+        return error
 
 
 async def _set_up(session: TargetSession, statements: Sequence[Statement]) -> None:
@@ -221,18 +256,24 @@ async def _set_up(session: TargetSession, statements: Sequence[Statement]) -> No
         await session.set_timestamp_defaults(explicit)
 
 
-def _packets(parts: Sequence[_Part], limit: int) -> Iterator[list[_Part]]:
-    """Yield parts that fit into a packet of `limit` bytes. Raises NotPlainError if one does not."""
+def _packets(parts: Iterable[_Part], limit: int) -> Iterator[list[_Part]]:
+    """Yield parts that fit into a packet of `limit` bytes. Raises NotPlainError if one does not.
+
+    Each packet has twice as many as the one before: it is made while the target runs that one,
+    and to make a part takes less than to run it. So 500 parts take four round trips.
+    """
     packet: list[_Part] = []
     size = 0
+    most = _FIRST_PACKET
     for part in parts:
         length = len(part.sql) + 1
         if length > limit:
             raise NotPlainError("a statement is too large for a packet with others")
-        if size + length > limit:
+        if size + length > limit or len(packet) == most:
             yield packet
             packet = []
             size = 0
+            most *= 2
         packet.append(part)
         size += length
     yield packet

@@ -248,8 +248,8 @@ def test_a_source_that_lost_what_is_applied_past_the_mark(tmp_path: Path) -> Non
             " GROUP BY Group_number"
         )
         pair.target.sql(
-            f"UPDATE mtsd.slave_worker_info SET Checkpoint_seqno = {number + 2},"
-            " Checkpoint_group_bitmap = X'01', Checkpoint_group_size = 1, Checkpoint_gtid = '',"
+            f"UPDATE mtsd.slave_worker_info SET Checkpoint_seqno = {number + 1},"
+            " Checkpoint_group_bitmap = X'02', Checkpoint_group_size = 2, Checkpoint_gtid = '',"
             f" Executed_gtids = '{uuid}:99' WHERE Token = {token}"
         )
         assert f"which lacks {uuid}:99" in failure(daemon)
