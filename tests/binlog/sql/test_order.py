@@ -10,7 +10,7 @@ from mtsd.binlog.bytes.header import HEADER_SIZE
 from mtsd.binlog.groups.grouper import Grouper
 from mtsd.model.errors import BinlogError
 from mtsd.model.group import Group, GroupDropped, PositionReached, StreamItem
-from mtsd.model.position import Position
+from mtsd.model.position import LogFile, Position
 from tests.binlog.building import event, net_int, query
 from tests.binlog.payloads import compressed
 from tests.binlog.recording import Recording
@@ -147,7 +147,10 @@ def test_a_heartbeat_inside_a_group_moves_nothing() -> None:
 def reading(recording: Recording) -> Grouper:
     """Return a grouper that has read a description and a group in the file f.000003."""
     reader = grouper(start=Position("f.000003", 4))
-    (_,) = reader.groups([recording.raw[0]])
+    described = recording.raw[0]
+    file, reached = reader.groups([described])
+    assert file == LogFile("f.000003", int.from_bytes(described[:4], "little"))
+    assert isinstance(reached, PositionReached)
     reader._reader.checksums = False
     grouped(*FIRST, reader=reader)
     return reader
