@@ -9,8 +9,10 @@ from mtsd.apply.position.policy_table import CHOSEN_POLICY
 from mtsd.apply.position.worker_info import COLUMNS
 from mtsd.model.error_numbers import ER
 from mtsd.model.errors import ServerError
+from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.model.position import Position
+from mtsd.schedule.done.worker_row import WorkerRow
 
 FIRST_TABLES = ("slave_worker_info", "slave_relay_log_info", "slave_in_doubt")
 """If one of them is missing, there is no position."""
@@ -116,7 +118,7 @@ def lost_row(schema: str, channel: str, *, remains: bool) -> Refused | None:
     return refuse(ROW_LOST, schema=schema, channel=channel) if remains else None
 
 
-def lost_workers(
+def _lost_workers(
     schema: str, channel: str, position: Position, workers: int, present: Iterable[int]
 ) -> Refused | None:
     """Decide whether rows of the last run's `workers` are gone; `present` are the ids of all rows.
@@ -145,7 +147,7 @@ def lost_table(schema: str, error: ServerError) -> Refused | None:
     return None if lost is None else refuse(PARTIAL, missing=lost, schema=schema)
 
 
-def older_row(schema: str, channel: str, number: int, bases: Iterable[int]) -> Refused | None:
+def _older_row(schema: str, channel: str, number: int, bases: Iterable[int]) -> Refused | None:
     """Decide whether the channel's row, which has come to `number`, is older than its workers'.
 
     `bases` are the `Checkpoint_seqno` of these: one past a mark that was stored before. Somebody
@@ -155,3 +157,12 @@ def older_row(schema: str, channel: str, number: int, bases: Iterable[int]) -> R
     if known <= number:
         return None
     return refuse(ROW_OLDER, channel=channel, schema=schema, number=number, known=known)
+
+
+def inconsistent(
+    schema: str, channel: str, mark: LowWaterMark, workers: int, rows: Sequence[WorkerRow]
+) -> Refused | None:
+    """Decide whether the rows of a channel's last `workers` do not go with its `mark`."""
+    return _lost_workers(
+        schema, channel, mark.position, workers, (row.id for row in rows)
+    ) or _older_row(schema, channel, mark.number, (row.executed.base for row in rows))

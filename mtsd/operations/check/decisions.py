@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from mtsd.apply.position.executed_gtids import mariadb_held
 from mtsd.apply.position.in_doubt_table import InDoubt
-from mtsd.apply.position.position_schema import defect, lost_row, lost_workers, older_row
+from mtsd.apply.position.position_schema import defect, inconsistent, lost_row
 from mtsd.apply.position.position_tables import KNOWN_VERSIONS, UNORDERED_VERSION
 from mtsd.config import Settings
 from mtsd.model.gtid import GtidSet
@@ -61,11 +61,7 @@ def damage(settings: Settings, target: TargetFacts) -> Refused | None:
     channel = facts.channel
     if refused is not None or channel is None:
         return refused
-    present = (row.id for row in channel.workers)
-    mark = channel.mark
-    return lost_workers(schema, name, mark.position, channel.worker_count, present) or older_row(
-        schema, name, mark.number, (row.executed.base for row in channel.workers)
-    )
+    return inconsistent(schema, name, channel.mark, channel.worker_count, channel.workers)
 
 
 def gtids_of(settings: Settings, source: SourceFacts, target: TargetFacts) -> Gtids | Refused:

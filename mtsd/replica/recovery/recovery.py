@@ -15,8 +15,7 @@ from mtsd.apply.position.position_schema import (
     LOCK_TOKEN,
     TABLES,
     defect,
-    lost_workers,
-    older_row,
+    inconsistent,
 )
 from mtsd.apply.position.position_tables import RECOVERY_ID, ChannelRow, PositionTables
 from mtsd.apply.position.prepared_table import PreparedRow
@@ -172,12 +171,7 @@ async def recover(
     # Only from here on does nothing change any more.
     channel = await read_channel(connection, tables) or channel
     rows = await read_workers(connection, tables)
-    refused = lost_workers(
-        tables.schema, tables.channel, channel.mark.position, channel.workers,
-        (row.id for row in rows),
-    ) or older_row(
-        tables.schema, tables.channel, channel.mark.number, (row.executed.base for row in rows)
-    )  # fmt: skip
+    refused = inconsistent(tables.schema, tables.channel, channel.mark, channel.workers, rows)
     if refused is not None:
         raise NeedsPersonError(str(refused))
     mark = channel.mark
