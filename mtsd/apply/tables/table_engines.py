@@ -10,12 +10,14 @@ from typing import Final
 from mtsd.apply.session.aside import aside
 from mtsd.apply.sql import literals
 from mtsd.apply.tables.statement_words import loose_words, loosely
+from mtsd.binlog.sql.long_text import LONGEST_READ
 from mtsd.binlog.sql.qualifiers import qualifiers
 from mtsd.model.statement_text import StatementText
 from mtsd.model.step import QueryEvent
 from mtsd.wire.connection import Connection
 from mtsd.wire.understood import understood
 
+_NONE: Final[frozenset[str]] = frozenset()
 _OF_THE_SERVER: Final = b"'information_schema','mysql','performance_schema','sys'"
 
 
@@ -50,7 +52,7 @@ class TableEngines:
         """
         self._forget_if_older(definitions)
         for query in statements:
-            if await self._may_be_changed_by(connection, query):
+            if not self._is_harmless(query) and await self._may_be_changed_by(connection, query):
                 return True
         return False
 
@@ -128,9 +130,20 @@ class TableEngines:
             self._ways = self._any_suspects = None
             self._definitions = definitions
 
+    def _is_harmless(self, query: QueryEvent) -> bool:
+        """Return whether it is known already that there is nothing that a statement could name."""
+        listed = _listed(query)
+        if query.context.enable_cascade_triggers or not (listed or self._ways == _NONE):
+            return False
+        known = self._suspects
+        if query.database and known.get(query.database) != _NONE:
+            return False
+        if not listed and len(query.statement) > LONGEST_READ:
+            return False
+        return all(known.get(name) == _NONE for name in listed or qualifiers(query.text))
+
     async def _may_be_changed_by(self, connection: Connection, query: QueryEvent) -> bool:
-        is_told = not query.over_max and query.updated_databases != ("",)
-        listed = query.updated_databases if is_told else None
+        listed = _listed(query)
         databases = {query.database, *(listed or await _qualifiers_of(query))}
         databases.discard("")
         suspects: set[str] = set()
@@ -139,10 +152,10 @@ class TableEngines:
         if listed and not suspects and not query.context.enable_cascade_triggers:
             # What a view, a trigger or a function changes is listed, too.
             return False
+        ways = await self._ways_to_tables(connection)
         words = await _words_of(query)
         if not suspects.isdisjoint(words):
             return True
-        ways = await self._ways_to_tables(connection)
         # Triggers of tables that a cascade reaches are run, too.
         if ways.isdisjoint(words) and not query.context.enable_cascade_triggers:
             return False
@@ -205,6 +218,11 @@ class TableEngines:
         """Return the condition for such tables in information_schema.tables."""
         transactional = b",".join(map(literals.utf8, await self.transactional(connection)))
         return b"engine IS NOT NULL AND LOWER(engine) NOT IN (%b)" % transactional
+
+
+def _listed(query: QueryEvent) -> tuple[str, ...] | None:
+    """Return the databases that the source says a statement updates; None if it does not say."""
+    return None if query.over_max or query.updated_databases == ("",) else query.updated_databases
 
 
 async def _words_of(query: QueryEvent) -> frozenset[str]:

@@ -5,6 +5,7 @@ table of a foreign key, the tables under a view, the template of CREATE TABLE â€
 that runs before those exist fails.
 """
 
+from mtsd.binlog.sql.plain_names import plain_names
 from mtsd.binlog.sql.tokenizer import may_be_name, tokens_of
 from mtsd.binlog.sql.words import Words, identifier
 from mtsd.model.statement_text import StatementText, TokenKind
@@ -25,6 +26,9 @@ def qualifiers(text: StatementText) -> set[str]:
 
     At most `MOST`: if there are more, some are missing.
     """
+    found = plain_names(text, before_dot=True)
+    if found is not None and len(found) <= MOST:
+        return {identifier(each, text.context) for each in found if len(each) <= _LONGEST}
     databases: set[str] = set()
     name = b""
     for token in tokens_of(text):
@@ -34,6 +38,9 @@ def qualifiers(text: StatementText) -> set[str]:
                 break
         named = may_be_name(token) and token.end - token.start <= _LONGEST
         name = text.raw[token.start : token.end] if named else b""
+        if name.isdigit():
+            # 12 of 12.5
+            name = b""
     return databases
 
 
@@ -68,8 +75,9 @@ def defines_by_query(text: StatementText) -> bool:
 
 def names(text: StatementText) -> set[str]:
     """Return, in upper case, every word and quoted name: whatever may name a table or a view."""
-    words: set[str] = set()
-    for token in tokens_of(text):
-        if may_be_name(token):
-            words.add(identifier(text.raw[token.start : token.end], text.context).upper())
-    return words
+    found = plain_names(text, before_dot=False)
+    if found is None:
+        found = {
+            text.raw[token.start : token.end] for token in tokens_of(text) if may_be_name(token)
+        }
+    return {identifier(each, text.context).upper() for each in found if not each.isdigit()}

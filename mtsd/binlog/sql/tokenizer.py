@@ -117,12 +117,11 @@ def _patterns(escapes: bool, ansi_quotes: bool, brackets: bool, collation: int) 
 def _patterns_of(context: SessionContext) -> _Patterns:
     mode = context.sql_mode or 0
     escapes = not mode & SQL_MODE_NO_BACKSLASH_ESCAPES
-    collation = _padded(context.character_set_client)
     return _patterns(
         escapes,
         bool(mode & SQL_MODE_ANSI_QUOTES),
         bool(mode & SQL_MODE_MSSQL),
-        collation if collation in _WIDE or collation in SWE7 else 0,
+        _padded(context.character_set_client) if has_other_letters(context) else 0,
     )
 
 
@@ -172,6 +171,12 @@ def _is_executed(opening: bytes, comments: VersionComments) -> bool:
 def has_wide_characters(context: SessionContext) -> bool:
     """Return whether a byte that looks like a quote or a backslash may be half a character."""
     return _padded(context.character_set_client) in _WIDE
+
+
+def has_other_letters(context: SessionContext) -> bool:
+    """Return whether the session's characters are not those of ASCII, and bytes of names beside."""
+    collation = _padded(context.character_set_client)
+    return collation in _WIDE or collation in SWE7
 
 
 def token_at(text: StatementText, index: int) -> Token | None:
@@ -281,6 +286,8 @@ def as_executed(statement: bytes, context: SessionContext, *, mariadb: bool) -> 
     It has the same length; its version comments have no version. `mariadb`: the source is a
     MariaDB. `context` is as for `StatementText`.
     """
+    if not contains(statement, b"/*"):
+        return statement
     if not (contains(statement, b"/*!") or contains(statement, b"/*M!")):
         return statement
     patterns = _patterns_of(context)

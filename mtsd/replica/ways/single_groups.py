@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 
 import structlog
 
@@ -104,10 +105,12 @@ class SingleGroups:
         Raises ServerError.
         """
         found = groups
+        # Nearly always, none of them is in the way of the others.
+        all_can = await self._can_be_rolled_back(*groups)
         for count, group in enumerate(groups):
             if (
                 group.number in self._again
-                or not await self._can_be_rolled_back(group)
+                or not (all_can or await self._can_be_rolled_back(group))
                 or not await self._temporary_can_be_rolled_back(group)
             ):
                 found = groups[:count]
@@ -208,15 +211,16 @@ class SingleGroups:
             raise
         _log_undone(group)
 
-    async def _can_be_rolled_back(self, group: Group) -> bool:
-        """Return whether everything that a group changes can be rolled back on the target.
+    async def _can_be_rolled_back(self, *groups: Group) -> bool:
+        """Return whether everything that groups change can be rolled back on the target.
 
         What the source says of statements does not tell: it also ends a transaction like one on
         non-transactional tables if that has changed no row, or only a temporary table, and of one
         that has changed transactional tables it says nothing about others.
         """
         definitions = self._coordinator.definitions
-        return not await without_transactions(self._applier, group.steps, definitions)
+        steps = tuple(chain.from_iterable(group.steps for group in groups))
+        return not await without_transactions(self._applier, steps, definitions)
 
     async def _temporary_can_be_rolled_back(self, group: Group) -> bool:
         """Return whether what a group changes in temporary tables can be rolled back."""
