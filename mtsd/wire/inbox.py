@@ -13,6 +13,8 @@ _OK = 0x00
 _ERROR = 0xFF
 _EOF = 0xFE
 """The answer to COM_SET_OPTION."""
+_TWO_BYTES = b"\xfb"
+"""A number below this, length-encoded, is its only byte."""
 _MORE_RESULTS = 0x08
 """SERVER_MORE_RESULTS_EXISTS, in the lower byte of the status."""
 _LARGEST_ANSWER = 1 << 16
@@ -212,8 +214,11 @@ def _answer(ok: bytes) -> StatementAnswer | None:
     Rows and a generated id as length-encoded integers, status u16, warnings u16 (MySQL's manual of
     its protocol, OK_Packet).
     """
-    rows, at = _length_encoded(ok, 0)
-    _, at = _length_encoded(ok, at)
+    if ok[:1] < _TWO_BYTES and ok[1:2] < _TWO_BYTES:
+        rows, at = int.from_bytes(ok[:1], "little"), 2
+    else:
+        rows, at = _length_encoded(ok, 0)
+        _, at = _length_encoded(ok, at)
     if len(ok) < at + 4:
         return None
     more = bool(ok[at] & _MORE_RESULTS)

@@ -24,6 +24,7 @@ their sessions from 1.
 0 is not among them: a MariaDB logs what it completes when it recovers from a crash under that.
 """
 THREAD_ID = b"pseudo_thread_id"
+TIMESTAMP = b"timestamp"
 PINNED: dict[bytes, bytes] = {
     b"sql_mode": b"0",
     b"time_zone": b"X'2b30303a3030'",
@@ -38,7 +39,7 @@ PINNED: dict[bytes, bytes] = {
     b"lc_time_names": b"0",
     b"explicit_defaults_for_timestamp": b"1",
     b"sql_big_selects": b"1",
-    b"timestamp": b"DEFAULT",
+    TIMESTAMP: b"DEFAULT",
     b"wait_timeout": b"31536000",
     b"net_write_timeout": b"3600",
     b"net_read_timeout": b"3600",
@@ -90,6 +91,12 @@ def sets_timestamp_defaults(server: ServerVersion) -> bool:
     return server.number[2] >= since.get(server.number[:2], 0)
 
 
+def time_of(query: QueryEvent, server: ServerVersion) -> bytes:
+    """Return the `TIMESTAMP` that a statement runs at."""
+    more = TARGETS[server.flavour].after_timestamp
+    return b"%d.%06d%b" % (query.timestamp, query.microseconds or 0, more)
+
+
 def of_query(
     query: QueryEvent, state: dict[bytes, bytes], server: ServerVersion
 ) -> dict[bytes, bytes]:
@@ -97,9 +104,7 @@ def of_query(
 
     It has the thread id only if `state` has one.
     """
-    more = TARGETS[server.flavour].after_timestamp
-    timestamp = b"%d.%06d%b" % (query.timestamp, query.microseconds or 0, more)
-    wanted = {**state, b"timestamp": timestamp}
+    wanted = {**state, TIMESTAMP: time_of(query, server)}
     if THREAD_ID in wanted:
         wanted[THREAD_ID] = b"%d" % query.thread_id
     return wanted

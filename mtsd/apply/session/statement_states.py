@@ -11,6 +11,7 @@ from mtsd.apply.session.other_family import statement_of
 from mtsd.apply.session.satellites import Collation, after_statement
 from mtsd.apply.session.session_state import (
     THREAD_ID,
+    TIMESTAMP,
     TIMESTAMP_DEFAULTS,
     changes,
     collation,
@@ -20,6 +21,7 @@ from mtsd.apply.session.session_state import (
     settable_anywhere,
     settable_outside,
     thread_of_nobody,
+    time_of,
 )
 from mtsd.binlog.bytes.event_type import THREAD_SPECIFIC
 from mtsd.binlog.sql.statement_secrets import shown
@@ -153,6 +155,26 @@ class StatementStates:
             # As with rows that are applied as SQL.
             wanted[b"innodb_lock_wait_timeout"] = FOREVER
         return wanted
+
+    def later(
+        self, state: dict[bytes, bytes], last: Statement, statement: Statement
+    ) -> dict[bytes, bytes] | None:
+        """Return `wanted` of a statement that calls nothing, where only the time differs.
+
+        `state` is that of the `last` one, which calls nothing either; None: more may differ.
+        """
+        query = statement.query
+        if (
+            query.context is not last.query.context
+            or query.database != last.query.database
+            or statement.kind is not last.kind
+        ):
+            return None
+        own = is_by_anyone(statement)
+        if own != is_by_anyone(last) or not (own or query.thread_id == last.query.thread_id):
+            return None
+        time = time_of(query, self._traits.server)
+        return state if state[TIMESTAMP] == time else {**state, TIMESTAMP: time}
 
     def returning(self, state: dict[bytes, bytes], satellites: Sequence[Satellite]) -> list[bytes]:
         """Return the statements that lead from a statement's state to the own one.

@@ -133,34 +133,28 @@ def _parts(
     collations: Mapping[int, Collation],
 ) -> Iterator[_Part]:
     """Yield the parts of statements, of which those with a text run as that. See `PlainRun`."""
-    own = session.states.own
+    states = session.states
+    own = states.own
     state = own
-    database: str | None = None
+    last: Statement | None = None
     for statement, instead in zip(statements, texts, strict=True):
         sql: list[bytes] = []
-        wanted = session.states.wanted(statement, calls_nothing=True)
-        moves = statement.query.database != database or (
-            _DATABASE in state and _DATABASE not in wanted
-        )
-        named = moves or any(isinstance(each, UserVar) for each in statement.satellites)
-        if named and state[_CLIENT] != own[_CLIENT]:
-            # Names are in the session's own character set.
-            state = {**state, _CLIENT: own[_CLIENT]}
-            sql.append(b"SET @@session.%b=%b" % (_CLIENT, own[_CLIENT]))
-        if moves:
-            database = statement.query.database
-            sql += use_of(database, again=session.family.keeps_collation_in_use)
-            state = {name: value for name, value in state.items() if name != _DATABASE}
+        satellites = statement.satellites
+        wanted = None if last is None else states.later(state, last, statement)
+        if wanted is None or any(isinstance(each, UserVar) for each in satellites):
+            wanted = states.wanted(statement, calls_nothing=True)
+            database = None if last is None else last.query.database
+            state = _moved(session, statement, database, state, wanted, sql)
         try:
-            before = before_statement(
-                statement.satellites, collations, finds_null=finds_null(statement)
-            )
+            before = before_statement(satellites, collations, finds_null=finds_null(statement))
         except (NotSupportedError, ServerError) as error:
             raise NotPlainError(str(error)) from error
-        sets = [each.removeprefix(_SET) for each in (before, changes(state, wanted)) if each]
+        differing = b"" if wanted is state else changes(state, wanted)
+        sets = [each.removeprefix(_SET) for each in (before, differing) if each]
         if sets:
             sql.append(_SET + b",".join(sets))
         state = wanted
+        last = statement
         try:
             text = instead or rewritten(session, statement)[1]
         except NotSupportedError as error:
@@ -169,6 +163,31 @@ def _parts(
             raise NotPlainError("a text that may not be one statement in each way of reading it")
         sql.append(text)
         yield _Part(_END.join(sql), len(sql), state, _may_warn(statement))
+
+
+def _moved(
+    session: TargetSession,
+    statement: Statement,
+    database: str | None,
+    state: dict[bytes, bytes],
+    wanted: dict[bytes, bytes],
+    sql: list[bytes],
+) -> dict[bytes, bytes]:
+    """Add what leads from a default database to a statement's; return the state after that.
+
+    `database` is that of the statement before, None if there is none.
+    """
+    own = session.states.own
+    moves = statement.query.database != database or (_DATABASE in state and _DATABASE not in wanted)
+    named = moves or any(isinstance(each, UserVar) for each in statement.satellites)
+    if named and state[_CLIENT] != own[_CLIENT]:
+        # Names are in the session's own character set.
+        state = {**state, _CLIENT: own[_CLIENT]}
+        sql.append(b"SET @@session.%b=%b" % (_CLIENT, own[_CLIENT]))
+    if moves:
+        sql += use_of(statement.query.database, again=session.family.keeps_collation_in_use)
+        state = {name: value for name, value in state.items() if name != _DATABASE}
+    return state
 
 
 def _instead(group: Group, emptied: TableName | None) -> bytes:

@@ -7,11 +7,15 @@ and perhaps flags u8 (1: unsigned) (MySQL documentation, `mysql::binlog::event::
 name of its type after its length u8 (as logged by 10.11 and 11.8).
 """
 
+from struct import Struct
+
 from mtsd.binlog.bytes.cursor import Cursor
 from mtsd.binlog.bytes.header import HEADER_SIZE
 from mtsd.model.errors import BinlogError
 from mtsd.model.step import Intvar, IntvarKind, Rand, UserVar, UserVarType
 
+_INTVAR = Struct("<BQ")
+_INTVAR_KINDS = {kind.value: kind for kind in IntvarKind}
 _UNSIGNED = 0x1
 _TYPE_NAME = 0x2
 _GEOMETRIES = frozenset({
@@ -22,6 +26,14 @@ _GEOMETRIES = frozenset({
 
 def parse_intvar(event: bytes) -> Intvar:
     """Decode an Intvar event; raises BinlogError if it is truncated or of an unknown kind."""
+    if len(event) == HEADER_SIZE + _INTVAR.size:
+        number: int
+        found: int
+        number, found = _INTVAR.unpack_from(event, HEADER_SIZE)
+        known = _INTVAR_KINDS.get(number)
+        if known is not None:
+            return Intvar(known, found)
+    # This says what is wrong.
     cursor = Cursor(event, HEADER_SIZE, "Intvar event")
     kind = cursor.uint(1, "kind")
     value = cursor.uint(8, "value")

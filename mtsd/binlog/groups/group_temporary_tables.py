@@ -39,7 +39,14 @@ class GroupTemporaryTables:
     """
 
     __slots__ = (
-        "_before", "_created", "_fold_case", "_renames", "_thread", "_uses", "known", "only",
+        "_before",
+        "_created",
+        "_fold_case",
+        "_owner",
+        "_renames",
+        "_uses",
+        "known",
+        "only",
         "unsupported",
     )  # fmt: skip
 
@@ -53,7 +60,7 @@ class GroupTemporaryTables:
         self._before = before
         self._fold_case = fold_case
         self._renames = renames
-        self._thread: SourceThread | None = None
+        self._owner: SourceThread | None = None
         """That whose tables it has to do with."""
         self._uses = False
         self._created = _NONE
@@ -127,9 +134,9 @@ class GroupTemporaryTables:
         self.only = self.only and changes_only_temporary_tables(
             before, thread, query, kind, fold_case=self._fold_case
         )
-        if self._thread is not None and self._thread != thread:
+        if self._owner is not None and self._owner != thread:
             self._refuse("temporary tables of several sessions in one transaction")
-        self._thread = thread
+        self._owner = thread
         return True
 
     def beside(self, thread: SourceThread) -> None:
@@ -139,15 +146,14 @@ class GroupTemporaryTables:
         must not get to the session that has them.
         """
         self.only = False
-        others = self.known.by_thread
-        if self._thread is None and any(
-            other[1] == thread[1] and other != thread for other in others
-        ):
-            self._thread = thread
+        if self._owner is None and self.known.by_thread:
+            for other in self.known.by_thread:
+                if other[1] == thread[1] and other != thread:
+                    self._owner = thread
 
     def use(self, *, streaming: bool) -> TemporaryUse | None:
         """Return what the whole group has to do with them; None if nothing."""
-        thread = self._thread
+        thread = self._owner
         if thread is None:
             return None
         return TemporaryUse(

@@ -33,6 +33,11 @@ _QUERY: Final[int] = EventType.QUERY_EVENT.value
 _TABLE_MAP: Final[int] = EventType.TABLE_MAP_EVENT.value
 _XID: Final[int] = EventType.XID_EVENT.value
 _ANNOTATE_ROWS: Final[int] = EventType.MARIADB_ANNOTATE_ROWS_EVENT.value
+_OF_STATEMENTS: Final[frozenset[int]] = frozenset({
+    _QUERY, EventType.INTVAR_EVENT.value, EventType.RAND_EVENT.value,
+    EventType.USER_VAR_EVENT.value,
+})  # fmt: skip
+"""What a transaction of statements begins with."""
 _TRANSACTION: Final = Opens.TRANSACTION
 _KIND: Final = GroupKind.ROWS
 _EMPTY: Final = GroupKind.EMPTY
@@ -128,13 +133,16 @@ class PlainTransactions:
         begin = offset
         try:
             first = events[at]
+            is_mysql = self._is_mysql
+            # Behind BEGIN, which a MySQL has in an event of its own.
+            if events[at + 1 + is_mysql][4] in _OF_STATEMENTS:
+                return None
             if first[4] not in self._heads or crc(first) != RESIDUE:
                 return None
             offset += len(first)
             at += 1
             head: GtidEvent
             state: RowState | None = None
-            is_mysql = self._is_mysql
             if is_mysql:
                 head = parse_gtid(first[:-4])
                 raw = events[at]

@@ -39,14 +39,14 @@ def treatment(query: QueryEvent, schema: str, fold: Callable[[str], str] = str) 
     if not schema:
         return Treatment.APPLIED
     schema = fold(schema)
+    own = folded(schema)
     names = query.updated_databases and tuple(map(fold, query.updated_databases))
     listed = names if names and names != ("",) else ()
     if schema in listed and _ACCOUNTS not in listed:
         return Treatment.LEFT_OUT if set(listed) == {schema} else Treatment.REFUSED
     # A list without it is not believed: a source could list anything.
     # Its name, of ASCII, is these bytes in every character set of a client.
-    name = folded(schema).encode()
-    if folded(query.database) != folded(schema) and not contains_letters(query.statement, name):
+    if folded(query.database) != own and not contains_letters(query.statement, own.encode()):
         return Treatment.APPLIED
     return _of_what_it_mentions(query, schema, fold, elsewhere=bool(listed))
 
