@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import NoReturn
+from time import monotonic
+from typing import Final, NoReturn
 
 import structlog
 
@@ -41,6 +42,13 @@ from mtsd.schedule.temporary_sessions import LostTables
 from mtsd.source.stream_end import StreamClosedError
 
 log = structlog.get_logger(__name__)
+
+_AT_ONCE_S: Final = 0.001
+"""How long groups of statements are read before workers, to which the target has answered, go on.
+
+Each takes many times as long as one of rows. A piece of the stream with hundreds of them, read at
+once, would leave the target without work for as long as that takes.
+"""
 
 
 class Dispatcher:
@@ -92,9 +100,13 @@ class Dispatcher:
                 items = await self._stream.read()
                 if self._preserved is not None:
                     items = map(self._kept, items)
+                began = monotonic()
                 while not self._stopped() and (item := take_in(items)) is not None:
                     if type(item) is Group:
                         await self._group(item)
+                        if monotonic() - began > _AT_ONCE_S:
+                            await asyncio.sleep(0)
+                            began = monotonic()
                     else:
                         await self._other(item)
         except StreamClosedError:
