@@ -173,8 +173,9 @@ class StatementStates:
         own = is_by_anyone(statement)
         if own != is_by_anyone(last) or not (own or query.thread_id == last.query.thread_id):
             return None
-        time = time_of(query, self._traits.server)
-        return state if state[TIMESTAMP] == time else {**state, TIMESTAMP: time}
+        if (query.timestamp, query.microseconds) == (last.query.timestamp, last.query.microseconds):
+            return state
+        return {**state, TIMESTAMP: time_of(query, self._traits.server)}
 
     def returning(self, state: dict[bytes, bytes], satellites: Sequence[Satellite]) -> list[bytes]:
         """Return the statements that lead from a statement's state to the own one.

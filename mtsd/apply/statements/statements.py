@@ -71,7 +71,9 @@ def rewritten(session: TargetSession, statement: Statement) -> tuple[Statement, 
     run = query.text.with_raw(text)
     if statement.kind in _DEFINITIONS:
         run = _with_definer(session, run, query.invoker)
-    if statement.kind is StatementKind.DROP_TEMPORARY or may_name_missing_tables(query):
+    if statement.kind is StatementKind.DROP_TEMPORARY or (
+        statement.kind is StatementKind.DDL and may_name_missing_tables(query)
+    ):
         run = run.with_raw(drop_if_there(run))
     if statement.kind is StatementKind.EVENT_DDL:
         run = run.with_raw(disable_on_replica(run, _disabled(session.traits.server)))

@@ -5,6 +5,7 @@ table of a foreign key, the tables under a view, the template of CREATE TABLE â€
 that runs before those exist fails.
 """
 
+from mtsd.binlog.sql.long_text import contains
 from mtsd.binlog.sql.plain_names import plain_names
 from mtsd.binlog.sql.tokenizer import may_be_name, tokens_of
 from mtsd.binlog.sql.words import Words, identifier
@@ -26,6 +27,8 @@ def qualifiers(text: StatementText) -> set[str]:
 
     At most `MOST`: if there are more, some are missing.
     """
+    if not contains(text.raw, b"."):
+        return set()
     found = plain_names(text, before_dot=True)
     if found is not None and len(found) <= MOST:
         return {identifier(each, text.context) for each in found if len(each) <= _LONGEST}

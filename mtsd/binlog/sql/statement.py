@@ -12,6 +12,7 @@ from mtsd.model.step import StatementKind
 _FIRST_WORD: Final = re.compile(rb"[A-Za-z]+(?=[ \n(])")
 """How most statements begin, in every character set."""
 _EXACT = {b"BEGIN": StatementKind.BEGIN, b"COMMIT": StatementKind.COMMIT}
+_LONGEST_EXACT: Final = max(map(len, _EXACT))
 
 _BY_FIRST_WORD = {
     b"SAVEPOINT": StatementKind.SAVEPOINT,
@@ -63,7 +64,8 @@ _XA = {
 def classify(text: StatementText) -> StatementKind:
     """Return what kind of statement this is, reading no further than needed."""
     statement = text.raw
-    exact = _EXACT.get(statement)
+    # To look a text up takes its hash, so all of its bytes are read.
+    exact = _EXACT.get(statement) if len(statement) <= _LONGEST_EXACT else None
     if exact is not None:
         return exact
     begins = _FIRST_WORD.match(statement)
