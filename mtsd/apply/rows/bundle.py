@@ -11,6 +11,7 @@ from mtsd.apply.position.worker_info import WorkerRowChange
 from mtsd.apply.rows.row_joining import LARGEST, joined
 from mtsd.apply.rows.unchecked_updates import UncheckedUpdates
 from mtsd.binlog.bytes.event_type import EventType
+from mtsd.binlog.events.rows import STMT_END
 from mtsd.binlog.groups.rewrite import statements_of
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.group import Group
@@ -93,6 +94,7 @@ def together(bundles: Sequence[Bundle]) -> Bundle:
 
 
 _TABLE_MAP: Final = EventType.TABLE_MAP_EVENT.value
+_FLAGS_AT: Final = 25
 _BINLOG: Final = b"BINLOG '"
 _END: Final = b"'"
 _NEXT: Final = b";"
@@ -132,10 +134,12 @@ def row_statements(
     """Yield the events of groups of rows in as few statements as possible, each of `chunk_bytes`.
 
     Consecutive groups whose row events all have the same flags are merged, and those whose keys are
-    known are `joined`, with `by_clock` all of them, and what is `unchecked` follows apart; a group
-    whose own events differ in flags is left as it is. `change`, the worker's row, goes into the
-    last statement; after changes of system tables, which cannot share a statement with other tables
-    (error 1428), it is a statement of its own. The table maps found are added to `table_maps`.
+    known are `joined`, with `by_clock` all of them, and what is `unchecked` follows apart. Of a
+    group whose events differ in flags, the source's statements are merged, except for one whose own
+    events do: a cascade on a MySQL 9.7. `change`, the worker's row, goes into the last statement;
+    after such a one, and after changes of system tables, which cannot share a statement with other
+    tables (error 1428), it is a statement of its own. The table maps found are added to
+    `table_maps`.
     """
     largest = min(LARGEST, chunk_bytes // 4)
     run: list[bytes] = []
@@ -145,7 +149,18 @@ def row_statements(
     for group in groups:
         separate = writes_system_tables(group)
         row_flags = group.row_flags
-        if separate or row_flags is None or row_flags != flags:
+        if row_flags is None and not separate:
+            run.extend(joined(keyed, largest, by_clock=by_clock))
+            keyed = []
+            for of_its_events, events in _source_statements(group.rows):
+                if of_its_events is None or of_its_events != flags:
+                    parts = _apart(unchecked, run, flags, largest)
+                    yield from _merged(parts, chunk_bytes, table_maps)
+                    run = []
+                    flags = of_its_events
+                run.extend(events)
+            continue
+        if separate or row_flags != flags:
             run.extend(joined(keyed, largest, by_clock=by_clock))
             keyed = []
             yield from _merged(_apart(unchecked, run, flags, largest), chunk_bytes, table_maps)
@@ -157,13 +172,16 @@ def row_statements(
         # Nearly every group is one step of rows.
         first = group.steps[0]
         rows = first.events if len(group.steps) == 1 and type(first) is Rows else group.rows
-        if flags is None or separate:
+        if separate:
             yield from statements_of(rows, chunk_bytes, merge=False, table_maps=table_maps)
         else:
             run.extend(joined(keyed, largest, by_clock=by_clock))
             keyed = []
             run.extend(rows)
     run.extend(joined(keyed, largest, by_clock=by_clock))
+    if flags is None:
+        yield from _merged([(0, run)], chunk_bytes, table_maps)
+        run = []
     parts = _apart(unchecked, run, flags, largest)
     if change is not None and not separate:
         more, last = parts[-1]
@@ -171,6 +189,27 @@ def row_statements(
     yield from _merged(parts, chunk_bytes, table_maps)
     if change is not None and separate:
         yield b"".join(change.events(groups[-1].rows[-1], 0))
+
+
+def _source_statements(events: Iterable[bytes]) -> Iterator[tuple[int | None, list[bytes]]]:
+    """Yield the row events and table maps of each statement of the source, after their flags.
+
+    These are without STMT_END; None if they differ.
+    """
+    statement: list[bytes] = []
+    found: set[int] = set()
+    for event in events:
+        statement.append(event)
+        if event[4] == _TABLE_MAP:
+            continue
+        flags = event[_FLAGS_AT] | event[_FLAGS_AT + 1] << 8
+        found.add(flags & ~STMT_END)
+        if flags & STMT_END:
+            yield (found.pop() if len(found) == 1 else None), statement
+            statement = []
+            found = set()
+    if found:
+        yield (found.pop() if len(found) == 1 else None), statement
 
 
 def _apart(

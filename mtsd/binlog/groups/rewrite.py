@@ -71,10 +71,10 @@ def statements_of(
     Only a single row event that is larger, together with its table map, makes a larger one. In
     each statement the maps of its tables come first, then the row events, of which only the last
     has STMT_END. With `merge`, a statement combines as many statements of the source as fit: all
-    row events must have equal flags. Without it, the source's statements are split only if they
-    exceed `limit`. A new one begins where a table id is reused for another definition. The
-    distinct table maps found are added to `table_maps`. Row events get `more_flags`. Raises
-    BinlogError if a row event has no table map before it.
+    row events must have equal flags, unless they are of one. Without it, the source's statements
+    are split only if they exceed `limit`. A new one begins where a table id is reused for another
+    definition. The distinct table maps found are added to `table_maps`. Row events get
+    `more_flags`. Raises BinlogError if a row event has no table map before it.
     """
     put_length = _LENGTH.pack_into
     known: dict[bytes, bytes] = {}

@@ -67,6 +67,21 @@ def test_groups_of_differing_flags_stay_apart() -> None:
     assert found == [[0, 1], [3], [0x12, 0x11], [0x12, 0x11], [1], [2, 3]]
 
 
+def test_what_a_cascade_differs_from_is_merged() -> None:
+    group = group_of(
+        [
+            *(table_map(1), rows(1, flags=0x11)),
+            *(table_map(2), rows(2, flags=0x11)),
+            *(table_map(1), table_map(2), rows(2, flags=0x12), rows(1, flags=0x11)),
+        ]
+    )
+    found = [
+        [event[25] for event in split(statement) if event[4] != EventType.TABLE_MAP_EVENT]
+        for statement in row_statements([group, group], 1000)
+    ]
+    assert found == [[0x10, 0x11], [0x12, 0x11], [0x10, 0x11], [0x12, 0x11]]
+
+
 def test_no_groups() -> None:
     assert list(row_statements([], 100)) == []
 
