@@ -143,8 +143,7 @@ def _parts(
         wanted = None if last is None else states.later(state, last, statement)
         if wanted is None or any(isinstance(each, UserVar) for each in satellites):
             wanted = states.wanted(statement, calls_nothing=True)
-            database = None if last is None else last.query.database
-            state = _moved(session, statement, database, state, wanted, sql)
+            sql, state = _moved(session, last, state, statement, wanted)
         try:
             before = before_statement(satellites, collations, finds_null=finds_null(statement))
         except (NotSupportedError, ServerError) as error:
@@ -167,27 +166,32 @@ def _parts(
 
 def _moved(
     session: TargetSession,
-    statement: Statement,
-    database: str | None,
+    last: Statement | None,
     state: dict[bytes, bytes],
+    statement: Statement,
     wanted: dict[bytes, bytes],
-    sql: list[bytes],
-) -> dict[bytes, bytes]:
-    """Add what leads from a default database to a statement's; return the state after that.
+) -> tuple[list[bytes], dict[bytes, bytes]]:
+    """Return what to send before the SETs of a statement behind `last`, and the state after it.
 
-    `database` is that of the statement before, None if there is none.
+    That is the way to its database, and to the character set of the names in those SETs.
     """
     own = session.states.own
-    moves = statement.query.database != database or (_DATABASE in state and _DATABASE not in wanted)
+    database = statement.query.database
+    moves = (
+        last is None
+        or database != last.query.database
+        or (_DATABASE in state and _DATABASE not in wanted)
+    )
+    sql: list[bytes] = []
     named = moves or any(isinstance(each, UserVar) for each in statement.satellites)
     if named and state[_CLIENT] != own[_CLIENT]:
         # Names are in the session's own character set.
         state = {**state, _CLIENT: own[_CLIENT]}
         sql.append(b"SET @@session.%b=%b" % (_CLIENT, own[_CLIENT]))
     if moves:
-        sql += use_of(statement.query.database, again=session.family.keeps_collation_in_use)
+        sql += use_of(database, again=session.family.keeps_collation_in_use)
         state = {name: value for name, value in state.items() if name != _DATABASE}
-    return state
+    return sql, state
 
 
 def _instead(group: Group, emptied: TableName | None) -> bytes:
