@@ -39,14 +39,7 @@ class GroupTemporaryTables:
     """
 
     __slots__ = (
-        "_before",
-        "_created",
-        "_fold_case",
-        "_owner",
-        "_renames",
-        "_uses",
-        "known",
-        "only",
+        "_before", "_created", "_fold_case", "_owner", "_renames", "_uses", "known", "only",
         "unsupported",
     )  # fmt: skip
 

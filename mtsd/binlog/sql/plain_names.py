@@ -39,15 +39,14 @@ def _patterns(text: bytes) -> dict[bool, re.Pattern[bytes]]:
 
 
 _ALL: Final = _patterns(b"(%b | ['`])" % _NAME)
-_BEFORE_A_DOT: Final = _patterns(
-    rb"(?:%b)(?![\s\0]*+\.) | (%b | ['`])" % (_NAME, _NAME)  # the others are passed as a whole
-)
+# The other names are in no group: each is passed as a whole.
+_BEFORE_A_DOT: Final = _patterns(rb"(?:%b)(?![\s\0]*+\.) | (%b | ['`])" % (_NAME, _NAME))
 
 
 def plain_names(text: StatementText, *, before_dot: bool) -> set[bytes] | None:
     """Return the names in a text, or those before a dot, as they are in it; None if it is unusual.
 
-    A word of digits is a number, not a name.
+    Digits alone may name a table, `d.12`, but no database: before a dot they are a number.
     """
     raw, context = text.raw, text.context
     mode = context.sql_mode or 0
@@ -64,4 +63,4 @@ def plain_names(text: StatementText, *, before_dot: bool) -> set[bytes] | None:
     found.discard(b"")
     if not found.isdisjoint(_NOT_CLOSED):
         return None
-    return {name for name in found if not name.isdigit()}
+    return {name for name in found if not name.isdigit()} if before_dot else found

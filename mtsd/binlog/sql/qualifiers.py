@@ -83,4 +83,4 @@ def names(text: StatementText) -> set[str]:
         found = {
             text.raw[token.start : token.end] for token in tokens_of(text) if may_be_name(token)
         }
-    return {identifier(each, text.context).upper() for each in found if not each.isdigit()}
+    return {identifier(each, text.context).upper() for each in found}

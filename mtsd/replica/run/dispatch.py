@@ -44,10 +44,10 @@ from mtsd.source.stream_end import StreamClosedError
 log = structlog.get_logger(__name__)
 
 _AT_ONCE_S: Final = 0.001
-"""How long groups of statements are read before workers, to which the target has answered, go on.
+"""How long groups are read before workers, to which the target has answered, go on.
 
-Each takes many times as long as one of rows. A piece of the stream with hundreds of them, read at
-once, would leave the target without work for as long as that takes.
+One of statements takes many times as long as one of rows. A piece of the stream with hundreds of
+them, read at once, would leave the target without work for as long as that takes.
 """
 
 

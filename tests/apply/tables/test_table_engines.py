@@ -24,6 +24,7 @@ DEFINITIONS = (
     "CREATE DATABASE a; CREATE DATABASE b; CREATE DATABASE c; CREATE DATABASE d;"
     "CREATE TABLE b.m (n INT) ENGINE = MyISAM;"
     "CREATE TABLE b.tä (n INT) ENGINE = MyISAM;"
+    "CREATE TABLE b.12 (n INT) ENGINE = MyISAM;"
     "CREATE TABLE b.plain (n INT);"
     "CREATE TABLE a.t (n INT);"
     "CREATE TABLE a.plain (n INT);"
@@ -36,6 +37,7 @@ DEFINITIONS = (
 UNSAFE = {
     "a table": ("b", "INSERT INTO m VALUES (1)"),
     "a table by its qualified name": ("a", "INSERT INTO b.m VALUES (1)"),
+    "a table with a name of digits": ("a", "INSERT INTO b.12 VALUES (1)"),
     "a trigger": ("a", "INSERT INTO t VALUES (1)"),
     "a trigger of another database": ("d", "INSERT INTO a.t VALUES (1)"),
     "a view": ("a", "INSERT INTO v VALUES (1)"),

@@ -32,12 +32,14 @@ def test_what_is_of_the_usual_kind() -> None:
     usual = StatementText(b"INSERT INTO `a`.t (`b`.c) VALUES (1.5, 'it''s d.e', 'f\\'g.h', x)")
     assert plain_names(usual, before_dot=True) == {b"`a`", b"`b`"}
     assert plain_names(usual, before_dot=False) == {
-        b"INSERT", b"INTO", b"`a`", b"t", b"`b`", b"c", b"VALUES", b"x",
+        b"INSERT", b"INTO", b"`a`", b"t", b"`b`", b"c", b"VALUES", b"1", b"5", b"x",
     }  # fmt: skip
     for unusual in (b"SELECT 'a", b'SELECT "a"', b"SELECT 1 -- a", b"SELECT /*! a */ 1"):
         assert plain_names(StatementText(unusual), before_dot=False) is None
 
 
 @pytest.mark.parametrize("text", [b"UPDATE t SET a = 12.5", b'UPDATE t SET a = 12.5, b = "c"'])
-def test_a_number_is_no_name(text: bytes) -> None:
+def test_a_number_is_no_database(text: bytes) -> None:
     assert found_by.qualifiers(StatementText(text)) == set()
+    # But the name of a table, where it is one: d.12
+    assert "12" in found_by.names(StatementText(text))
