@@ -47,7 +47,8 @@ _AT_ONCE_S: Final = 0.001
 """How long groups are read before workers, to which the target has answered, go on.
 
 One of statements takes many times as long as one of rows. A piece of the stream with hundreds of
-them, read at once, would leave the target without work for as long as that takes.
+them, read at once, would leave the target without work for as long as that takes. Not once a
+piece prepares an XA transaction: with its completion, it is one where a worker gets both at once.
 """
 
 
@@ -101,10 +102,12 @@ class Dispatcher:
                 if self._preserved is not None:
                     items = map(self._kept, items)
                 began = monotonic()
+                prepares = False
                 while not self._stopped() and (item := take_in(items)) is not None:
                     if type(item) is Group:
                         await self._group(item)
-                        if monotonic() - began > _AT_ONCE_S:
+                        prepares = prepares or item.kind is GroupKind.XA_PREPARE
+                        if not prepares and monotonic() - began > _AT_ONCE_S:
                             await asyncio.sleep(0)
                             began = monotonic()
                     else:
