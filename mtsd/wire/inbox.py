@@ -13,7 +13,7 @@ _OK = 0x00
 _ERROR = 0xFF
 _EOF = 0xFE
 """The answer to COM_SET_OPTION."""
-_TWO_BYTES = b"\xfb"
+_ONE_BYTE = 0xFB
 """A number below this, length-encoded, is its only byte."""
 _MORE_RESULTS = 0x08
 """SERVER_MORE_RESULTS_EXISTS, in the lower byte of the status."""
@@ -214,11 +214,8 @@ def _answer(ok: bytes) -> StatementAnswer | None:
     Rows and a generated id as length-encoded integers, status u16, warnings u16 (MySQL's manual of
     its protocol, OK_Packet).
     """
-    if ok[:1] < _TWO_BYTES and ok[1:2] < _TWO_BYTES:
-        rows, at = int.from_bytes(ok[:1], "little"), 2
-    else:
-        rows, at = _length_encoded(ok, 0)
-        _, at = _length_encoded(ok, at)
+    rows, at = _length_encoded(ok, 0)
+    _, at = _length_encoded(ok, at)
     if len(ok) < at + 4:
         return None
     more = bool(ok[at] & _MORE_RESULTS)
@@ -228,6 +225,8 @@ def _answer(ok: bytes) -> StatementAnswer | None:
 def _length_encoded(data: bytes, at: int) -> tuple[int, int]:
     """Return a length-encoded integer, and where it ends, which may be beyond the data."""
     first = int.from_bytes(data[at : at + 1], "little")
+    if first < _ONE_BYTE:
+        return first, at + 1
     size = {0xFC: 2, 0xFD: 3, 0xFE: 8}.get(first, 0)
     end = at + 1 + size
     return int.from_bytes(data[at + 1 : end], "little") if size else first, end

@@ -170,9 +170,10 @@ class StatementStates:
             or statement.kind is not last.kind
         ):
             return None
-        own = is_by_anyone(statement)
-        if own != is_by_anyone(last) or not (own or query.thread_id == last.query.thread_id):
-            return None
+        if THREAD_ID in state:
+            thread = b"%d" % query.thread_id
+            if state[THREAD_ID] != (self.own[THREAD_ID] if is_by_anyone(statement) else thread):
+                return None
         if (query.timestamp, query.microseconds) == (last.query.timestamp, last.query.microseconds):
             return state
         return {**state, TIMESTAMP: time_of(query, self._traits.server)}

@@ -152,10 +152,10 @@ class TableEngines:
         if listed and not suspects and not query.context.enable_cascade_triggers:
             # What a view, a trigger or a function changes is listed, too.
             return False
-        ways = await self._ways_to_tables(connection)
         words = await _words_of(query)
         if not suspects.isdisjoint(words):
             return True
+        ways = await self._ways_to_tables(connection)
         # Triggers of tables that a cascade reaches are run, too.
         if ways.isdisjoint(words) and not query.context.enable_cascade_triggers:
             return False
